@@ -1,0 +1,1 @@
+"""Repeatable timings, each with a ratio to a named other. Never asserted in tests."""

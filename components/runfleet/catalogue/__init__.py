@@ -1,0 +1,1 @@
+"""Tables of facts: machines, prices, pins. Each row carries its source and date."""

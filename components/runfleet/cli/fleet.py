@@ -1,0 +1,149 @@
+"""Commands on the fleet file: check, schema, place, import."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+FleetFile = Annotated[Path, typer.Argument(help="The fleet file.", metavar="FILE")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+importers = typer.Typer(
+    help="Turn another system's definitions into a fleet file.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+def check(
+    file: FleetFile,
+    json: Json = False,
+    waived: Annotated[
+        bool, typer.Option("--waived", help="Show waived findings too.")
+    ] = False,
+) -> None:
+    """Check a fleet file: errors end with exit 2, findings with exit 1."""
+    from runfleet.catalogue.read import read_fleet
+    from runfleet.cli.output import print_findings, print_json, summary
+    from runfleet.errors import InputError
+    from runfleet.review.fleet import fleet_findings
+
+    try:
+        fleet_file = read_fleet(file)
+    except InputError as error:
+        if json:
+            print_json({"errors": [p.as_dict() for p in error.problems]})
+            raise typer.Exit(2) from None
+        raise
+    findings = fleet_findings(fleet_file, dt.date.today())
+    if json:
+        print_json({"errors": [], "findings": [f.as_dict() for f in findings]})
+    else:
+        print_findings(findings, waived=waived)
+        fleet = fleet_file.fleet
+        typer.echo(
+            f"{file}: {len(fleet.cells)} cells, {len(fleet.runner_classes)} classes, "
+            f"{len(fleet.pools)} pools; {summary(findings)}"
+        )
+    if any(not finding.waived_by for finding in findings):
+        raise typer.Exit(1)
+
+
+def schema() -> None:
+    """Print the JSON Schema of the fleet file, for editors."""
+    from runfleet.cli.output import print_json
+    from runfleet.spec.schema import fleet_schema
+
+    print_json(fleet_schema())
+
+
+def place(
+    file: FleetFile,
+    write: Annotated[
+        bool, typer.Option("--write", help="Write placement.lock.yaml beside FILE.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    """Show, and with --write commit, which pool serves each class in each cell."""
+    from runfleet.catalogue.read import read_fleet
+    from runfleet.cli.output import print_json, print_table
+    from runfleet.placement.lock import LOCK_NAME, make_lock, write_lock
+
+    fleet = read_fleet(file).fleet
+    lock = make_lock(fleet)
+    if json:
+        print_json(lock.model_dump(mode="json"))
+    else:
+        print_table(
+            ("class", "cell", "pool", "machines, preferred first"),
+            (
+                (p.runner_class, p.cell, p.pool, " ".join(r.machine for r in p.rungs))
+                for p in lock.placed
+            ),
+        )
+        for unplaced in lock.unplaced:
+            typer.echo(f"{unplaced.runner_class}: not placed ({unplaced.why})")
+    if write:
+        target = file.with_name(LOCK_NAME)
+        write_lock(lock, target)
+        typer.echo(f"wrote {target}", err=True)
+
+
+@importers.command("osdc")
+def import_osdc(
+    clusters: Annotated[Path, typer.Argument(metavar="CLUSTERS.yaml")],
+    nodepools: Annotated[Path, typer.Argument(metavar="NODEPOOLS_DIR")],
+    runners: Annotated[Path, typer.Argument(metavar="RUNNERS_DIR")],
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The fleet file to write.")
+    ] = Path("fleet.yaml"),
+    cluster: Annotated[
+        list[str] | None,
+        typer.Option(help="Cluster to import; repeat for more. Default: lf-prod-*."),
+    ] = None,
+    arc: Annotated[
+        Path | None,
+        typer.Option(help="arc.yaml of pytorch/pytorch, for the older labels."),
+    ] = None,
+    load: Annotated[
+        Path | None,
+        typer.Option(help="Measured load (CSV), for maxima that the source leaves open."),
+    ] = None,
+    revision: Annotated[
+        str, typer.Option(help="Commit that the definitions were read at.")
+    ] = "",
+    account: Annotated[
+        str, typer.Option(help="Account id, for clusters whose owner is not known.")
+    ] = "",
+    json: Json = False,
+) -> None:
+    """Import pytorch/ci-infra's osdc definitions and report what is not carried."""
+    from runfleet.cli.output import print_json
+    from runfleet.importers.osdc import LF_CLUSTERS, import_osdc
+    from runfleet.importers.write import write_fleet
+
+    result = import_osdc(
+        clusters,
+        nodepools,
+        runners,
+        clusters_wanted=tuple(cluster) if cluster else LF_CLUSTERS,
+        arc=arc,
+        load=load,
+        revision=revision,
+        account=account,
+    )
+    write_fleet(result.fleet, output)
+    if json:
+        report = [entry.as_dict() for entry in result.report]
+        print_json({"output": str(output), "report": report})
+        return
+    for line in result.report:
+        typer.echo(str(line))
+    typer.echo(
+        f"wrote {output}: {len(result.fleet['cells'])} cells, "
+        f"{len(result.fleet['runner_classes'])} classes, "
+        f"{len(result.fleet['pools'])} pools; {len(result.report)} remarks"
+    )

@@ -1,0 +1,56 @@
+"""AWS: the seven rooms on EKS, Karpenter, IAM, S3, ECR and Budgets.
+
+:func:`floor` is what :func:`runfleet.clouds.floor_for` asks for. The rooms are
+imported when they are first used, so that reading the names of AWS objects
+(:mod:`runfleet.clouds.aws.names`) does not load the SDK.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from runfleet.clouds.aws.autoscaler import Autoscaler as Autoscaler
+    from runfleet.clouds.aws.budget import Budget as Budget
+    from runfleet.clouds.aws.cluster import Cluster as Cluster
+    from runfleet.clouds.aws.identity import RunnerIdentity as RunnerIdentity
+    from runfleet.clouds.aws.network import Network as Network
+    from runfleet.clouds.aws.nodes import NodePool as NodePool
+    from runfleet.clouds.aws.stores import Stores as Stores
+    from runfleet.clouds.protocols import Floor
+
+_ROOMS = {
+    "Autoscaler": "autoscaler",
+    "Budget": "budget",
+    "Cluster": "cluster",
+    "Network": "network",
+    "NodePool": "nodes",
+    "RunnerIdentity": "identity",
+    "Stores": "stores",
+}
+
+__all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
+    "Autoscaler",
+    "Budget",
+    "Cluster",
+    "Network",
+    "NodePool",
+    "RunnerIdentity",
+    "Stores",
+    "floor",
+]
+
+
+def floor() -> Floor:
+    """Return the rooms of AWS."""
+    module = importlib.import_module("runfleet.clouds.aws.floor")
+    made: Floor = module.AwsFloor()
+    return made
+
+
+def __getattr__(name: str) -> Any:
+    """Import a room when it is first asked for."""
+    if name not in _ROOMS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(f"{__name__}.{_ROOMS[name]}"), name)

@@ -1,0 +1,1 @@
+"""Importers: other systems' fleet definitions become a fleet file, and back."""

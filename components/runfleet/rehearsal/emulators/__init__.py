@@ -1,0 +1,1 @@
+"""In-memory clouds that refuse what the real ones would refuse."""

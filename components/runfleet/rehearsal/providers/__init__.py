@@ -1,0 +1,1 @@
+"""Tables of derived ids and outputs, one module per provider package."""

@@ -1,0 +1,1 @@
+"""The rules, one module per family; each has a function ``rules()``."""

@@ -1,0 +1,5 @@
+"""The Pulumi program of every stack; the stack's settings say which cell it is."""
+
+from runfleet import program
+
+program.run()

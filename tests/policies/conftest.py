@@ -1,0 +1,8 @@
+"""Makes the examples importable, whichever folder the tests are run from."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))

@@ -1,0 +1,1 @@
+"""Examples of every rule, passing and failing, built from real SDK resources."""
