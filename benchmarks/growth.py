@@ -15,9 +15,9 @@ FLEET = Path("playbooks/pytorch/fleet.yaml")
 
 def run() -> None:
     """Print seconds per stage for each size, and the factor over ten times less."""
+    from runfleet.catalogue.pins import load_pins
     from runfleet.placement.lock import make_lock
     from runfleet.placement.plan import plan_cell
-    from runfleet.catalogue.pins import load_pins
     from runfleet_policies.engine import evaluate_fleet
 
     source = read_source(FLEET)

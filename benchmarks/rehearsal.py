@@ -65,18 +65,13 @@ def rehearse_bare(emulate: bool) -> None:
 
     import pulumi
 
-    # The SDK whose resources the record holds is imported, as any program would.
-    import pulumi_aws
-    import pulumi_kubernetes
-
-    assert pulumi_aws
-    assert pulumi_kubernetes
     from runfleet.rehearsal.record import STACK_TYPE, read_record
     from runfleet.rehearsal.runner import rehearse
 
     record = read_record(RECORDS / "aws" / "record.json")
 
     def program() -> None:
+        _import_sdks({resource.type for resource in record.resources})
         made: dict[str, Any] = {}
         for resource in record.resources:
             if resource.type == STACK_TYPE or resource.external:
@@ -111,3 +106,26 @@ def rehearse_bare(emulate: bool) -> None:
         emulate=emulate,
         root=Path.cwd(),
     )
+
+
+def _import_sdks(types: set[str]) -> None:
+    """Import the SDK modules of resource types, as a program that names them does."""
+    import importlib
+
+    for token in sorted(types):
+        package, module, _ = token.split(":")
+        if package == "aws":
+            name = f"pulumi_aws.{module.partition('/')[0]}"
+        elif package == "kubernetes":
+            group, _, version = module.rpartition("/")
+            name = f"pulumi_kubernetes.{group.split('.')[0] or 'core'}.{version}"
+        elif package == "github":
+            name = "pulumi_github"
+        else:
+            continue
+        try:
+            found = importlib.import_module(name)
+        except ModuleNotFoundError:  # custom resources have no module of their own
+            continue
+        for attribute in ("Vpc", "Bucket", "Role", "Namespace"):
+            getattr(found, attribute, None)

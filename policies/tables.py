@@ -1,6 +1,6 @@
 """Regenerate the data files of ``runfleet_policies`` from their sources.
 
-``python policies/tables.py`` writes both files; a test compares what stands there
+``python policies/tables.py`` writes the files; a test compares what stands there
 with what the installed sources give.
 
 * ``iam_actions.json``: every IAM action with its access level, and whether IAM knows
@@ -8,6 +8,9 @@ with what the installed sources give.
   Reference. The full table is 13 MB and slow to read; this one is small.
 * ``aws_types.json``: the resource types of pulumi-aws that take ``tags``, and those
   that do not.
+* ``gcp_types.json``: the types of pulumi-gcp by the property that holds a user's
+  labels, and those without.
+* ``azure_types.json``: the types of pulumi-azure-native without ``tags``.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from typing import Any, cast
 
 DATA = Path(__file__).parent / "runfleet_policies" / "data"
 
-_TYPE = re.compile(r"super\(\w+, __self__\)\.__init__\(\s*'(aws:[^']+)'")
+_TYPE = re.compile(r"super\(\w+, __self__\)\.__init__\(\s*'([a-z-]+:[^']+)'")
 
 
 def iam_actions() -> dict[str, Any]:
@@ -49,21 +52,65 @@ def iam_actions() -> dict[str, Any]:
 
 def aws_types() -> dict[str, Any]:
     """Return the pulumi-aws resource types with and without ``tags``."""
-    spec = find_spec("pulumi_aws")
-    if spec is None or spec.origin is None:
-        raise SystemExit("pulumi-aws is not installed")
-    taggable: set[str] = set()
-    plain: set[str] = set()
-    for file in Path(spec.origin).parent.rglob("*.py"):
-        content = file.read_text(encoding="utf-8")
-        for token in _TYPE.findall(content):
-            tagged = '__props__.__dict__["tags"] = tags' in content
-            (taggable if tagged else plain).add(token)
+    found = _properties("pulumi_aws", ("tags",))
     return {
         "source": "pulumi-aws " + version("pulumi-aws"),
-        "taggable": sorted(taggable),
-        "without_tags": sorted(plain - taggable),
+        "taggable": sorted(kind for kind, names in found.items() if names),
+        "without_tags": sorted(kind for kind, names in found.items() if not names),
     }
+
+
+def gcp_types() -> dict[str, Any]:
+    """Return the pulumi-gcp types by the property that holds a user's labels.
+
+    ``labels`` are a user's own where the SDK knows ``pulumi_labels`` beside them;
+    elsewhere the name stands for something else, such as a metric's dimensions.
+    """
+    names = ("labels", "resource_labels", "user_labels", "pulumi_labels")
+    by_field: dict[str, list[str]] = {
+        field: []
+        for field in ("labels", "resourceLabels", "userLabels", "without_labels")
+    }
+    for kind, found in _properties("pulumi_gcp", names).items():
+        field = "without_labels"
+        if "user_labels" in found:
+            field = "userLabels"
+        elif "pulumi_labels" in found:
+            field = "labels" if "labels" in found else "resourceLabels"
+        by_field[field].append(kind)
+    return {
+        "source": "pulumi-gcp " + version("pulumi-gcp"),
+        **{field: sorted(kinds) for field, kinds in by_field.items()},
+    }
+
+
+def azure_types() -> dict[str, Any]:
+    """Return the pulumi-azure-native types without ``tags``."""
+    found = _properties("pulumi_azure_native", ("tags",))
+    return {
+        "source": "pulumi-azure-native " + version("pulumi-azure-native"),
+        "without_tags": sorted(kind for kind, names in found.items() if not names),
+    }
+
+
+def _properties(package: str, wanted: tuple[str, ...]) -> dict[str, set[str]]:
+    """Return which of some properties each resource type of an SDK takes."""
+    spec = find_spec(package)
+    if spec is None or spec.origin is None:
+        raise SystemExit(f"{package} is not installed")
+    types: dict[str, set[str]] = {}
+    for file in Path(spec.origin).parent.rglob("*.py"):
+        if file.name in ("_inputs.py", "outputs.py", "_enums.py"):
+            continue
+        content = file.read_text(encoding="utf-8")
+        for kind in _TYPE.findall(content):
+            names = types.setdefault(kind, set())
+            names |= {
+                n for n in wanted if f'__props__.__dict__["{n}"] = {n}' in content
+            }
+            if '__props__.__dict__["pulumi_labels"]' in content:
+                names |= {"pulumi_labels"} & set(wanted)
+    return types
 
 
 def spell(table: dict[str, Any]) -> str:
@@ -72,10 +119,11 @@ def spell(table: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Write both files."""
+    """Write the files."""
     DATA.mkdir(exist_ok=True)
-    (DATA / "iam_actions.json").write_text(spell(iam_actions()), encoding="utf-8")
-    (DATA / "aws_types.json").write_text(spell(aws_types()), encoding="utf-8")
+    for table in (iam_actions, aws_types, gcp_types, azure_types):
+        path = DATA / f"{table.__name__}.json"
+        path.write_text(spell(table()), encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -35,13 +35,13 @@ from runfleet.placement.plan import (
     plan_cell,
     plan_central,
 )
+from runfleet.runners.controllers import SECRETS_ACCOUNT, SECRETS_NAMESPACE
 from runfleet.runners.isolation import api_addresses
 from runfleet.runners.registration import RunnerGroups, RunnerGroupsArgs
 from runfleet.runners.runners import Runners, RunnersArgs
 from runfleet.spec.cells import Cell
 from runfleet.spec.fleet import Fleet
 from runfleet.spec.roles import Scope, StoreKind
-
 
 SETTINGS = (
     "deployEnvironment",
@@ -152,6 +152,14 @@ class RunnerFleet(pulumi.ComponentResource):
                     cloud,
                 )
         floor.budget(f"{name}-budget", plan, cloud)
+        secrets = floor.secrets_reader(
+            f"{name}-secrets-reader",
+            plan,
+            cluster,
+            SECRETS_NAMESPACE,
+            SECRETS_ACCOUNT,
+            cloud,
+        )
         Runners(
             f"{name}-runners",
             RunnersArgs(
@@ -164,6 +172,8 @@ class RunnerFleet(pulumi.ComponentResource):
                 registries=_registries(stores.handles, args.central),
                 api_addresses=_api_addresses(plan.cell, network.api_ranges),
                 service_endpoints=tuple(network.service_ranges),
+                ready=(*cluster.ready, *secrets.ready),
+                secrets_annotations=secrets.annotations,
             ),
             pulumi.ResourceOptions(parent=self, provider=cluster.kubernetes),
         )
@@ -259,9 +269,7 @@ def _run(stack: str, config: pulumi.Config) -> None:
     settings = StackSettings(
         deploy_role=config.get("deployRole") or "",
         values={
-            name: value
-            for name in SETTINGS
-            if (value := config.get(name)) is not None
+            name: value for name in SETTINGS if (value := config.get(name)) is not None
         },
     )
     _export_pins(stack, fleet, pins)
@@ -348,14 +356,17 @@ def _central_stores(fleet: Fleet) -> dict[StoreKind, StoreHandle]:
         store.kind: StoreHandle.imported(
             store.kind,
             Scope.CENTRAL,
-            exported.apply(_entry(str(store.kind))),
+            _entry(exported, str(store.kind)),
         )
         for store in stores
     }
 
 
-def _entry(kind: str) -> Any:
-    return lambda value: (value or {}).get(kind)
+def _entry(exported: pulumi.Output[Any], kind: str) -> pulumi.Output[Any]:
+    def pick(value: Mapping[str, Any] | None) -> Any:
+        return (value or {}).get(kind)
+
+    return exported.apply(pick)
 
 
 def _exported(handles: Mapping[StoreKind, StoreHandle]) -> dict[str, Any]:

@@ -164,6 +164,18 @@ def document(value: Any, *path: str | int) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", found)
 
 
+def stands(value: Any, *path: str | int) -> bool:
+    """Say whether anything stands at a path; a value not known yet counts.
+
+    For references to what the same deployment makes, such as the id of a key: it
+    is not known before, and its being there is what a rule asks for.
+    """
+    try:
+        return get(value, *path) not in (None, "", [], {})
+    except CannotTell:
+        return True
+
+
 def strings(value: Any) -> Iterator[str]:
     """Yield every text inside a value, keys left out."""
     if isinstance(value, str):

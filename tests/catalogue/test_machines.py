@@ -56,13 +56,22 @@ def test_a_gpu_machine(machines: Machines) -> None:
 
 
 def test_a_machine_without_a_price_in_any_source(machines: Machines) -> None:
-    machine = machines.get(Provider.AWS, "c7a.12xlarge")
+    machine = machines.get(Provider.AWS, "p5e.48xlarge")
     assert machine is not None
-    assert (machine.vcpu, machine.memory_gib) == (48, 96)
+    assert (machine.vcpu, machine.memory_gib) == (192, 2048)
     assert machine.ondemand_usd_h is None
     assert machine.spot_usd_h is None
     assert machine.price_region == ""
-    assert machine.source == "aws-describe"
+    assert machine.source == "karpenter-aws"
+
+
+def test_every_machine_of_the_imported_pools_has_a_price(machines: Machines) -> None:
+    machine = machines.get(Provider.AWS, "c7a.12xlarge")
+    assert machine is not None
+    assert (machine.vcpu, machine.memory_gib) == (48, 96)
+    assert machine.ondemand_usd_h == 2.46336
+    assert machine.price_region == "us-east-1"
+    assert machine.source == "aws-describe+price"
 
 
 def test_one_name_for_one_accelerator(machines: Machines) -> None:

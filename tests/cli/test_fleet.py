@@ -6,8 +6,9 @@ import json
 from pathlib import Path
 
 import pytest
-from cli.conftest import ROOT, Cli
 from ruamel.yaml import YAML
+
+from cli.conftest import ROOT, Cli
 from spec.fleets import SMALL
 
 PYTORCH = ROOT / "playbooks" / "pytorch"
@@ -79,7 +80,9 @@ def test_errors_as_json(cli: Cli, tmp_path: Path) -> None:
 def test_a_missing_file_is_bad_input(cli: Cli, tmp_path: Path) -> None:
     outcome = cli("check", tmp_path / "none.yaml")
     assert outcome.code == 2
-    assert outcome.err == f"{tmp_path / 'none.yaml'}: (document): there is no such file\n"
+    assert (
+        outcome.err == f"{tmp_path / 'none.yaml'}: (document): there is no such file\n"
+    )
 
 
 def test_findings_end_with_one(cli: Cli, tmp_path: Path) -> None:
@@ -115,6 +118,32 @@ def test_place_shows_and_writes(cli: Cli, tmp_path: Path) -> None:
     ).read_text()
 
 
+def test_place_explains_one_class(cli: Cli) -> None:
+    outcome = cli(
+        "place", PYTORCH / "fleet.yaml", "--explain", "--class", "l-x86iamx-8-16"
+    )
+    assert outcome.code == 0
+    assert "machine c7i.large, kind list, lost vcpu" in outcome.out
+    report = cli("place", PYTORCH / "fleet.yaml", "--json", "--class", "l-x86iamx-8-16")
+    (entry,) = json.loads(report.out)["classes"]
+    assert [served["cell"] for served in entry["served"]] == ["aws", "aws-ue2"]
+
+
+def test_an_unknown_place_names_the_choices(cli: Cli) -> None:
+    outcome = cli("place", PYTORCH / "fleet.yaml", "--to", "awz")
+    assert outcome.code == 2
+    assert "did you mean aws?" in outcome.err
+
+
+def test_routing(cli: Cli) -> None:
+    outcome = cli("routing", PYTORCH / "fleet.yaml")
+    assert outcome.code == 0
+    mapping = YAML(typ="safe", pure=True).load(outcome.out)["runner_mapping"]
+    assert mapping["linux.g5.12xlarge.nvidia.gpu"] == "l-x86aavx2-45-167-a10g-4"
+    settings = cli("routing", PYTORCH / "fleet.yaml", "--determinator")
+    assert settings.out.startswith("experiments:\n  lf:\n    rollout_perc: 100\n")
+
+
 def test_import_osdc(cli: Cli, tmp_path: Path) -> None:
     target = tmp_path / "imported.yaml"
     outcome = cli(
@@ -146,7 +175,5 @@ def test_import_writes_nothing_on_bad_input(cli: Cli, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("arguments", [("check",), ("import", "osdc"), ("place",)])
-def test_missing_arguments_are_bad_input(
-    cli: Cli, arguments: tuple[str, ...]
-) -> None:
+def test_missing_arguments_are_bad_input(cli: Cli, arguments: tuple[str, ...]) -> None:
     assert cli(*arguments).code == 2

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from cli.conftest import ROOT, Cli
 
+from cli.conftest import ROOT, Cli
 from runfleet.catalogue import refresh
 
 

@@ -230,7 +230,8 @@ def test_a_release_machine_is_no_rung_of_another_class(tmp_path: Path) -> None:
                     4,
                     "more",
                     "is not a known key",
-                    "fleet_sha256, placed, unplaced, version",
+                    "fallbacks, fleet_sha256, machines, placed, pools, to, unplaced, "
+                    "version",
                 ),
             ],
         ),

@@ -15,10 +15,10 @@ from policy_examples.support import LABELS, TODAY, Built, allow, document
 
 from runfleet.spec.findings import Severity
 from runfleet_policies import iam
+from runfleet_policies.carriers import exemption, takes_tags
 from runfleet_policies.engine import Settings, evaluate
 from runfleet_policies.registry import all_rules, rule_named, stack_rules
 from runfleet_policies.rule import Parameter, Rule
-from runfleet_policies.rules.labelling import exemption, takes_tags
 from runfleet_policies.values import UNKNOWN, UNKNOWNS
 
 ROOT = Path(__file__).parents[2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from policy_examples import aws, fleet, iam, kubernetes
+from policy_examples import aws, azure, fleet, gcp, iam, ibm, kubernetes
 from policy_examples.support import TODAY, Example, build
 
 from runfleet.spec import build_fleet
@@ -16,6 +16,9 @@ EXAMPLES: list[Example] = [
     *aws.EXAMPLES,
     *iam.EXAMPLES,
     *kubernetes.EXAMPLES,
+    *gcp.EXAMPLES,
+    *azure.EXAMPLES,
+    *ibm.EXAMPLES,
     *fleet.EXAMPLES,
 ]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from policy_examples import aws, iam, kubernetes
+from policy_examples import aws, azure, gcp, iam, ibm, kubernetes
 from policy_examples.support import LABELS, TODAY, Built, Example, build
 from pulumi_policy import (
     EnforcementLevel,
@@ -36,7 +36,14 @@ ROOT = Path(__file__).parents[2]
 OPTIONS = PolicyResourceOptions(False, [], None, [], PolicyCustomTimeouts(0, 0, 0), [])
 EXAMPLES: Sequence[Example] = [
     found
-    for found in (*aws.EXAMPLES, *iam.EXAMPLES, *kubernetes.EXAMPLES)
+    for found in (
+        *aws.EXAMPLES,
+        *iam.EXAMPLES,
+        *kubernetes.EXAMPLES,
+        *gcp.EXAMPLES,
+        *azure.EXAMPLES,
+        *ibm.EXAMPLES,
+    )
     if found.rule != "R-AWS-14"  # judges today's date, which a pack takes itself
 ]
 

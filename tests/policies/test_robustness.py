@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from policy_examples import aws, iam, kubernetes
+from policy_examples import aws, azure, gcp, iam, ibm, kubernetes
 from policy_examples.support import TODAY, Built, build
 
 from runfleet_policies.engine import Settings, evaluate
@@ -60,7 +60,14 @@ def changed(value: Any, path: tuple[Any, ...], new: Any) -> Any:
 
 @pytest.fixture(scope="module")
 def stacks() -> list[list[Built]]:
-    examples = (*aws.EXAMPLES, *iam.EXAMPLES, *kubernetes.EXAMPLES)
+    examples = (
+        *aws.EXAMPLES,
+        *iam.EXAMPLES,
+        *kubernetes.EXAMPLES,
+        *gcp.EXAMPLES,
+        *azure.EXAMPLES,
+        *ibm.EXAMPLES,
+    )
     return [build(example.build) for example in examples]  # type: ignore[arg-type]
 
 

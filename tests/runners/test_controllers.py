@@ -3,7 +3,7 @@ from __future__ import annotations
 import dataclasses
 
 from runfleet.placement import CellPlan
-from runfleet.runners.controllers import arc_values
+from runfleet.runners.controllers import arc_values, secrets_values
 from runners.cells import Cluster, pins_of
 from runners.reachability import egress_allowed
 
@@ -61,6 +61,19 @@ def test_the_secrets_operator(cluster: Cluster) -> None:
     assert release["repositoryOpts"] == {"repo": "https://charts.external-secrets.io"}
     assert release["values"]["installCRDs"] is True
     assert release["values"]["processPushSecret"] is False
+
+
+def test_the_cloud_s_annotations_reach_the_secrets_operator_s_account(
+    cluster: Cluster,
+) -> None:
+    plain = {"create": True, "name": "external-secrets"}
+    assert cluster.release("external-secrets")["values"]["serviceAccount"] == plain
+    bound = {"iam.gke.io/gcp-service-account": "reader@demo.iam.gserviceaccount.com"}
+    assert secrets_values() == secrets_values({})
+    assert secrets_values(bound) == {
+        **secrets_values(),
+        "serviceAccount": {**plain, "annotations": bound},
+    }
 
 
 def test_arcs_namespace_is_closed_but_for_github_the_api_and_metrics(

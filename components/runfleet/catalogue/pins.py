@@ -103,9 +103,7 @@ def _read(source: Source) -> dict[str, Pin]:
     try:
         pins = dict(_PinsFile.model_validate(source.data).pins)
     except ValidationError as error:
-        raise InputError(
-            problems + model_problems(error, _PinsFile, source)
-        ) from None
+        raise InputError(problems + model_problems(error, _PinsFile, source)) from None
     if problems:
         raise InputError(problems)
     return pins

@@ -37,10 +37,18 @@ def access(
             print_table(
                 ("stack", "class", "verb", "store", "scope", "expected", "allowed", ""),
                 (
-                    (r.stack, r.runner_class, r.verb, r.store, r.scope, r.expected,
-                     r.allowed, "" if r.equal else "DIFFERS")
+                    (
+                        r.stack,
+                        r.runner_class,
+                        r.verb,
+                        r.store,
+                        r.scope,
+                        r.expected,
+                        r.allowed,
+                        "" if r.equal else "DIFFERS",
+                    )
                     for r in matrix.rows
-                ),  # fmt: skip
+                ),
             )
         else:
             print_table(

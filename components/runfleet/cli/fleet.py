@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -26,13 +26,13 @@ def check(
     ] = False,
 ) -> None:
     """Check a fleet file: errors end with exit 2, findings with exit 1."""
-    from runfleet.catalogue.read import read_fleet
     from runfleet.cli.output import print_findings, print_json, summary
     from runfleet.errors import InputError
+    from runfleet.placement.moves import MovableFleet
     from runfleet.review.fleet import fleet_findings
 
     try:
-        fleet_file = read_fleet(file)
+        fleet_file = MovableFleet.load(file).file
     except InputError as error:
         if json:
             print_json({"errors": [p.as_dict() for p in error.problems]})
@@ -62,34 +62,98 @@ def schema() -> None:
 
 def place(
     file: FleetFile,
+    to: Annotated[
+        str | None,
+        typer.Option(help="aws, gcp, azure, ibm, own, anywhere or cheapest."),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Say why every other offer lost.")
+    ] = False,
+    only: Annotated[
+        str | None, typer.Option("--class", help="Tell of this class only.")
+    ] = None,
     write: Annotated[
         bool, typer.Option("--write", help="Write placement.lock.yaml beside FILE.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show, and with --write commit, which pool serves each class in each cell."""
+    """Show, and with --write commit, which machines serve each class in each cell."""
+    from runfleet.cli.output import print_json
+    from runfleet.placement.moves import MovableFleet
+    from runfleet.placement.report import place_report, write_placement
+
+    movable = MovableFleet.load(file)
+    if to is not None:
+        movable = movable.to(to)
+    report = place_report(movable, explained=explain, only=only)
+    if json:
+        print_json(report)
+    else:
+        _show_placement(report)
+    if write:
+        typer.echo(f"wrote {write_placement(movable, file)}", err=True)
+
+
+def _show_placement(report: dict[str, Any]) -> None:
+    from runfleet.cli.output import print_table
+
+    print_table(
+        ("class", "cell", "pool", "jobs/machine", "USD/job-hour", "machines"),
+        (
+            (
+                entry["class"],
+                served["cell"],
+                served["pool"],
+                (served["first"] or {}).get("jobs", ""),
+                _price((served["first"] or {}).get("usd_job_h")),
+                " ".join(served["machines"]),
+            )
+            for entry in report["classes"]
+            for served in entry["served"]
+        ),
+    )
+    for entry in report["classes"]:
+        for zero in entry["zeros"]:
+            where = f" in {zero['cell']}" if zero["cell"] else ""
+            typer.echo(f"{entry['class']}: zero{where}: {zero['why']}")
+        for lost in entry.get("lost", ()):
+            typer.echo(f"{entry['class']}: {_lost(lost)}")
+    for name in report["external"]:
+        typer.echo(f"{name}: not placed (external)")
+    for cost in report["costs"]:
+        typer.echo("cost " + ", ".join(f"{k} {v}" for k, v in cost.items()))
+    for warning in report["warnings"]:
+        typer.echo(f"warning: {warning}")
+
+
+def _price(value: float | None) -> str:
+    return "unknown" if value is None else f"{value:.3f}"
+
+
+def _lost(lost: dict[str, Any]) -> str:
+    return ", ".join(f"{key} {value}" for key, value in lost.items() if value)
+
+
+def routing(
+    file: FleetFile,
+    determinator: Annotated[
+        bool,
+        typer.Option(
+            "--determinator", help="Write the runner determinator's settings instead."
+        ),
+    ] = False,
+) -> None:
+    """Print the map of labels to scale sets (arc.yaml) that jobs are routed by."""
     from runfleet.catalogue.read import read_fleet
-    from runfleet.cli.output import print_json, print_table
-    from runfleet.placement.lock import LOCK_NAME, make_lock, write_lock
+    from runfleet.placement import routing as routes
+    from runfleet.placement.lock import LOCK_NAME, read_lock
 
     fleet = read_fleet(file).fleet
-    lock = make_lock(fleet)
-    if json:
-        print_json(lock.model_dump(mode="json"))
+    if determinator:
+        text = routes.determinator_text(routes.determinator(fleet))
     else:
-        print_table(
-            ("class", "cell", "pool", "machines, preferred first"),
-            (
-                (p.runner_class, p.cell, p.pool, " ".join(r.machine for r in p.rungs))
-                for p in lock.placed
-            ),
-        )
-        for unplaced in lock.unplaced:
-            typer.echo(f"{unplaced.runner_class}: not placed ({unplaced.why})")
-    if write:
-        target = file.with_name(LOCK_NAME)
-        write_lock(lock, target)
-        typer.echo(f"wrote {target}", err=True)
+        text = routes.arc_yaml(fleet, read_lock(file.with_name(LOCK_NAME), fleet))
+    typer.echo(text, nl=False)
 
 
 @importers.command("osdc")
@@ -110,7 +174,7 @@ def import_osdc(
     ] = None,
     load: Annotated[
         Path | None,
-        typer.Option(help="Measured load (CSV), for maxima that the source leaves open."),
+        typer.Option(help="Measured load (CSV), for maxima that are left open."),
     ] = None,
     revision: Annotated[
         str, typer.Option(help="Commit that the definitions were read at.")

@@ -26,6 +26,7 @@ app = typer.Typer(
 app.command("check")(fleet.check)
 app.command("schema")(fleet.schema)
 app.command("place")(fleet.place)
+app.command("routing")(fleet.routing)
 app.add_typer(fleet.importers, name="import")
 app.command("rehearse")(rehearse.rehearse)
 app.command("access")(access.access)

@@ -11,7 +11,6 @@ import typer
 
 from runfleet.spec.findings import Finding
 
-
 PIPE_WIDTH = 160
 """Characters of a table line where there is no terminal to fit it to."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 import pulumi
 
@@ -75,12 +75,10 @@ class StoreHandle:
         """
 
         def part(name: str) -> pulumi.Output[str]:
-            return exported.apply(lambda value: (value or {}).get(name) or "")
+            return exported.apply(lambda value: _text(value, name))
 
         def more(name: str) -> pulumi.Output[str]:
-            return exported.apply(
-                lambda value: ((value or {}).get("extra") or {}).get(name) or ""
-            )
+            return exported.apply(lambda value: _text(value, "extra", name))
 
         return StoreHandle(
             kind,
@@ -99,6 +97,13 @@ _HANDLE_FIELDS = (
     "stream_id",
     "key_id",
 )
+
+
+def _text(value: Any, *names: str) -> str:
+    """Return a text inside nested mappings, or an empty one."""
+    for name in names:
+        value = cast("Mapping[str, Any]", value or {}).get(name)
+    return str(value or "")
 
 
 def _has(kind: StoreKind, name: str) -> bool:
@@ -205,6 +210,21 @@ class Budget(Protocol):
     """The budget of a funder, with alerts."""
 
     budget_id: pulumi.Output[str]
+
+
+@dataclass(frozen=True)
+class SecretsIdentity:
+    """The identity of External Secrets.
+
+    Attributes:
+        annotations: Annotations of its service account.
+        ready: What must exist before its pods start.
+    """
+
+    annotations: Mapping[str, pulumi.Input[str]] = field(
+        default_factory=dict[str, pulumi.Input[str]]
+    )
+    ready: Sequence[pulumi.Resource] = ()
 
 
 @dataclass(frozen=True)
@@ -342,11 +362,8 @@ class Floor(Protocol):
         namespace: str,
         service_account: str,
         options: pulumi.ResourceOptions,
-    ) -> Mapping[str, pulumi.Input[str]]:
-        """Make the identity of External Secrets: it may read the Apps' keys only.
-
-        Returns the annotations of its service account.
-        """
+    ) -> SecretsIdentity:
+        """Make the identity of External Secrets: it may read the Apps' keys only."""
         ...
 
     def account(

@@ -156,9 +156,7 @@ def need_of(runner_class: RunnerClass, spot: bool = False) -> Need:
     )
 
 
-def reserved(
-    provider: Provider, vcpu: float, memory_gib: float, pods: int
-) -> Overhead:
+def reserved(provider: Provider, vcpu: float, memory_gib: float, pods: int) -> Overhead:
     """Return what the kubelet of a cloud keeps of a node, eviction not included."""
     return _RESERVED[provider](vcpu, memory_gib, pods)
 

@@ -18,7 +18,7 @@ from typing import Literal, cast
 
 from runfleet.placement.fit import DISK_LIMIT_GIB, DISK_OF_SYSTEM_GIB, Need
 from runfleet.placement.ladder import Ranked, rank
-from runfleet.placement.lock import Placed, Price, Rung, Shape
+from runfleet.placement.lock import LockedMachine, Placed, Price, Rung, Shape
 from runfleet.placement.offers import Offer, PriceKind
 from runfleet.placement.tables import family_of
 from runfleet.spec.cells import Provider
@@ -106,31 +106,42 @@ def generate(
                 runner_class=entry.runner_class.name,
                 cell=entry.cell,
                 pool=made.pool.name,
-                rungs=[rung_of(r, weights[r.offer.machine.name]) for r in ranked],
+                rungs=[
+                    Rung(
+                        machine=r.offer.machine.name,
+                        weight=weights[r.offer.machine.name],
+                        capacity=r.offer.kind.capacity,
+                        jobs=r.jobs,
+                    )
+                    for r in ranked
+                ],
             )
     return Generated(pools, list(placed.values()), rungs)
 
 
-def rung_of(ranked: Ranked, weight: int) -> Rung:
-    """Return the rung of an offer, with all that a stack needs to build it."""
-    offer = ranked.offer
-    price = None
-    if offer.usd_h is not None:
-        price = Price(
-            usd_h=offer.usd_h,
-            region=offer.price_region,
-            as_of=offer.as_of.isoformat(),
-            assumed=True if offer.assumed else None,
+def locked_machines(generated: Generated) -> list[LockedMachine]:
+    """Return the machines of made pools, with all that a stack needs to build them."""
+    found: dict[tuple[str, str, str], LockedMachine] = {}
+    for ranked in (r for rungs in generated.rungs.values() for r in rungs):
+        offer = ranked.offer
+        price = None
+        if offer.usd_h is not None:
+            price = Price(
+                usd_h=offer.usd_h,
+                region=offer.price_region,
+                as_of=offer.as_of.isoformat(),
+                assumed=True if offer.assumed else None,
+            )
+        key = (offer.cell, offer.machine.name, str(offer.kind.capacity))
+        found[key] = LockedMachine(
+            cell=offer.cell,
+            machine=offer.machine.name,
+            capacity=offer.kind.capacity,
+            shape=shape_of(offer),
+            limit=offer.limit,
+            price=price,
         )
-    return Rung(
-        machine=offer.machine.name,
-        weight=weight,
-        capacity=offer.kind.capacity,
-        jobs=ranked.jobs,
-        limit=offer.limit,
-        shape=shape_of(offer),
-        price=price,
-    )
+    return [found[key] for key in sorted(found)]
 
 
 def shape_of(offer: Offer) -> Shape:
@@ -317,9 +328,7 @@ def _machine(
     disk = DISK_OF_SYSTEM_GIB + max(
         ranked.jobs * entry.need.disk_gib
         for entry in group
-        if (
-            ranked := candidate.served.get((entry.runner_class.name, entry.cell))
-        )
+        if (ranked := candidate.served.get((entry.runner_class.name, entry.cell)))
         is not None
     )
     rounded = math.ceil(disk / _DISK_STEP_GIB) * _DISK_STEP_GIB

@@ -7,20 +7,21 @@ that the order of the offers never matters.
 
 How it stays fast for thousands of classes over tens of thousands of offers:
 :class:`OfferIndex` puts the offers into buckets by architecture and accelerator model,
-because a class can only use one bucket. Inside a bucket the priced offers stand in
-three orders: by price per virtual CPU, per GiB and per machine (per accelerator where
-there are accelerators) of what jobs can have. No job can cost less on a machine than
-its own share of it, so the share is a lower bound of the price per job-hour. A class
-walks the order of the resource that it needs most of, and stops at the first offer
-whose bound is above the worst rung that it has kept: all later ones are worse. The
-result is exact (a property test compares it with the plain search), no offer that
-could be a rung is skipped. Fitting is remembered per machine and cell overhead for the
-class at hand, so a machine that is offered in sixty cells is divided once. It is plain
-Python; no array library is needed.
+because a class can only use one bucket. Inside a bucket, offers of one machine that
+leave jobs the same room (the same machine in sixty regions) are one stack, sorted by
+price once. How many jobs fit is asked once per stack and class, and because it is the
+same for the whole stack, the stack's order by price is its order by price per job too.
+The stacks stand in the order of their virtual CPUs, so that a bisection leaves out
+those that are too small. A ladder is then merged from the tops of the stacks with a
+heap, as many rungs as are asked for. The work per class grows with the number of
+different machines in its bucket and not with the number of offers. The result is exact:
+a property test compares it with the plain search over all offers. It is plain Python;
+no array library is needed.
 """
 
 from __future__ import annotations
 
+import bisect
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -165,101 +166,90 @@ def _wins(ranked: Ranked) -> bool:
     return ranked.usd_job_h is not None or ranked.offer.kind in _FREE
 
 
+@dataclass(frozen=True, slots=True)
+class _Stack:
+    """Offers of one machine with the same room for jobs, cheapest first."""
+
+    head: Offer
+    offers: list[Offer]
+    spot: bool
+
+
 class _Bucket:
-    """Offers of one architecture and accelerator model, in the orders of a walk."""
+    """Offers of one architecture and accelerator model."""
 
     def __init__(self, offers: list[Offer]) -> None:
         self.free = [offer for offer in offers if offer.kind in _FREE]
         self.unpriced = [
             offer for offer in offers if offer.usd_h is None and offer.kind not in _FREE
         ]
-        priced = [
-            (offer.usd_h, offer)
-            for offer in offers
-            if offer.usd_h is not None and offer.kind not in _FREE
-        ]
-        self._by_vcpu = _order((p / max(o.room.vcpu, 1e-9), o) for p, o in priced)
-        self._by_memory = _order(
-            (p / max(o.room.memory_gib, 1e-9), o) for p, o in priced
-        )
-        self._by_machine = _order((p, o) for p, o in priced)
-        self._by_accelerator = _order(
-            (p / max(o.room.accelerators, 1.0), o) for p, o in priced
-        )
-        count = len(priced) or 1
-        vcpu = sum(o.room.vcpu for _, o in priced)
-        memory = sum(o.room.memory_gib for _, o in priced)
-        self._ratio = memory / vcpu if vcpu else count
+        stacks: dict[tuple[int, int, int, bool], list[Offer]] = {}
+        for offer in offers:
+            if offer.usd_h is None or offer.kind in _FREE:
+                continue
+            # By identity, because hashing a machine costs more than all the rest; the
+            # same machine is the same object wherever it is offered.
+            key = (
+                id(offer.machine),
+                id(offer.room),
+                id(offer.extra),
+                offer.kind is PriceKind.SPOT,
+            )
+            stacks.setdefault(key, []).append(offer)
+        self._stacks: list[_Stack] = []
+        for found in stacks.values():
+            found.sort(key=lambda offer: Ranked(offer, 1, offer.usd_h).key)
+            spot = found[0].kind is PriceKind.SPOT
+            self._stacks.append(_Stack(found[0], found, spot))
+        self._stacks.sort(key=lambda stack: stack.head.room.vcpu)
+        self._vcpus = [stack.head.room.vcpu for stack in self._stacks]
 
     def ladder(self, need: Need, depth: int) -> list[Ranked]:
         """Return the best rungs of a class from this bucket."""
         kept = [
-            ranked
-            for offer in self.free
-            if (ranked := rank(need, offer)) is not None
+            ranked for offer in self.free if (ranked := rank(need, offer)) is not None
         ]
-        order, share = self._walk(need)
         best = sorted(kept, key=lambda ranked: ranked.key)[:depth]
-        room = depth - len(best)
-        if room:
-            best += _cheapest(need, order, share, room)
+        if len(best) < depth:
+            best += self._cheapest(need, depth - len(best))
         return best
 
-    def _walk(self, need: Need) -> tuple[list[tuple[float, Offer]], float]:
-        """Return the order to walk and how much of its resource one job takes.
+    def _cheapest(self, need: Need, room: int) -> list[Ranked]:
+        """Merge the tops of the stacks that can serve a class."""
+        spot_ok = need.spot and not need.release
+        features, least = need.features, need.accelerator_memory_gib
+        # A thousandth less, so that rounding in fit.jobs_on never leaves one out.
+        first = bisect.bisect_left(self._vcpus, need.vcpu * 0.999)
+        heap: list[tuple[RankKey, int, int, Ranked]] = []
+        for place in range(first, len(self._stacks)):
+            stack = self._stacks[place]
+            if stack.spot and not spot_ok:
+                continue
+            head = stack.head
+            if features and not features <= head.features:
+                continue
+            machine = head.machine
+            if least and (machine.accelerator_memory_gib or 0.0) < least:
+                continue
+            if need.machine and machine.name != need.machine:
+                continue
+            jobs = jobs_on(need, head.room, head.extra)
+            if jobs:
+                top = _priced(head, jobs)
+                heap.append((top.key, place, 0, top))
+        heapq.heapify(heap)
+        found: list[Ranked] = []
+        while heap and len(found) < room:
+            _, place, index, top = heap[0]
+            found.append(top)
+            offers = self._stacks[place].offers
+            if index + 1 < len(offers):
+                following = _priced(offers[index + 1], top.jobs)
+                heapq.heapreplace(heap, (following.key, place, index + 1, following))
+            else:
+                heapq.heappop(heap)
+        return found
 
-        What a job takes beside its class's own need is left out of the share: it only
-        makes the bound lower, never wrong.
-        """
-        if need.whole_node:
-            return self._by_machine, 1.0
-        if need.accelerators:
-            return self._by_accelerator, max(1.0, need.accelerators)
-        if need.memory_gib > need.vcpu * self._ratio:
-            return self._by_memory, need.memory_gib
-        return self._by_vcpu, need.vcpu
 
-
-def _order(pairs: Iterable[tuple[float, Offer]]) -> list[tuple[float, Offer]]:
-    return sorted(pairs, key=lambda pair: pair[0])
-
-
-def _cheapest(
-    need: Need, order: Iterable[tuple[float, Offer]], share: float, room: int
-) -> list[Ranked]:
-    """Walk an order of offers and keep the cheapest, until none can be cheaper."""
-    kept: list[tuple[float, Ranked]] = []
-    worst = float("inf")
-    fits: dict[tuple[int, int], int] = {}
-    features, least = need.features, need.accelerator_memory_gib
-    spot_ok = need.spot and not need.release
-    for unit, offer in order:
-        # Slack, so that rounding (fit.jobs_on rounds up a millionth) drops no tie.
-        if unit * share > worst * (1 + 1e-5):
-            break
-        machine = offer.machine
-        if need.machine and machine.name != need.machine:
-            continue
-        if offer.kind is PriceKind.SPOT and not spot_ok:
-            continue
-        if features and not features <= offer.features:
-            continue
-        if least and (machine.accelerator_memory_gib or 0.0) < least:
-            continue
-        key = (id(offer.room), id(offer.extra))
-        jobs = fits.get(key)
-        if jobs is None:
-            jobs = fits[key] = jobs_on(need, offer.room, offer.extra)
-        if not jobs or offer.usd_h is None:
-            continue
-        price = offer.usd_h / jobs
-        if price > worst:
-            continue
-        kept.append((price, Ranked(offer, jobs, price)))
-        if len(kept) >= 2 * room:
-            kept.sort(key=lambda pair: pair[1].key)
-            del kept[room:]
-            worst = kept[-1][0]
-    kept.sort(key=lambda pair: pair[1].key)
-    return [ranked for _, ranked in kept[:room]]
-
+def _priced(offer: Offer, jobs: int) -> Ranked:
+    return Ranked(offer, jobs, (offer.usd_h or 0.0) / jobs)

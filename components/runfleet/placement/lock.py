@@ -25,6 +25,7 @@ from pydantic import (
     Field,
     SerializerFunctionWrapHandler,
     ValidationError,
+    field_serializer,
     model_serializer,
     model_validator,
 )
@@ -82,7 +83,7 @@ class Shape(_Short):
 
 
 class Price(_Short):
-    """The price that a rung was chosen at: evidence, not read by stacks."""
+    """The price that a machine was chosen at: evidence, not read by stacks."""
 
     _optional = frozenset({"assumed"})
 
@@ -94,10 +95,27 @@ class Price(_Short):
     )
 
 
+class LockedMachine(_Short):
+    """A machine that a made pool has in a cell, with what a stack needs to build it."""
+
+    _optional = frozenset({"limit", "price"})
+
+    cell: str = Field(description="Cell.")
+    machine: str = Field(description="Instance type.")
+    capacity: Capacity = Field(description="How it is bought.")
+    shape: Shape = Field(description="What it holds.")
+    limit: int | None = Field(
+        default=None, ge=1, description="Most machines, by quota or reservation."
+    )
+    price: Price | None = Field(
+        default=None, description="What it was chosen at, if that is known."
+    )
+
+
 class Rung(_Short):
     """One step of the ladder: a machine shape that the autoscaler may start."""
 
-    _optional = frozenset({"jobs", "limit", "shape", "price"})
+    _optional = frozenset({"jobs"})
 
     machine: str = Field(description="Instance type.")
     weight: int = Field(ge=1, le=100, description="Preference; highest first.")
@@ -105,11 +123,6 @@ class Rung(_Short):
     jobs: int | None = Field(
         default=None, ge=1, description="Jobs of the class that fit on one at once."
     )
-    limit: int | None = Field(
-        default=None, ge=1, description="Most machines, by quota or reservation."
-    )
-    shape: Shape | None = Field(default=None, description="What the machine holds.")
-    price: Price | None = Field(default=None, description="What it was chosen at.")
 
 
 class Placed(Spec):
@@ -133,27 +146,21 @@ class Unplaced(_Short):
     )
 
 
-class Fallback(_Short):
+class Fallback(Spec):
     """One step of the order in which a class looks for capacity.
 
     ``start`` is where it goes first. Then come the other ``size`` of machines in the
     same cell, other cells of the same provider (``region``), of other providers
-    (``cloud``), and donated machines (``donor``). Inside a step the cell's zones are
-    tried in their order, before the next step is.
+    (``cloud``), and donated machines (``donor``). In each cell its zones are tried one
+    after the other, each with all machines of the step.
     """
-
-    _optional = frozenset({"zones"})
 
     step: Literal["start", "size", "region", "cloud", "donor"] = Field(
         description="How it differs from the first."
     )
     cell: str = Field(description="Cell.")
-    pool: str = Field(description="Pool.")
-    machine: str = Field(description="Instance type.")
-    capacity: Capacity = Field(description="How it is bought.")
-    jobs: int = Field(default=1, ge=1, description="Jobs that fit on one at once.")
-    zones: list[str] = Field(
-        default_factory=list[str], description="Zones, in the order they are tried."
+    machines: list[str] = Field(
+        min_length=1, description="Instance types, preferred first."
     )
 
 
@@ -167,7 +174,7 @@ class Fallbacks(Spec):
 class Lock(_Short):
     """The content of ``placement.lock.yaml``."""
 
-    _optional = frozenset({"to", "pools", "fallbacks"})
+    _optional = frozenset({"to", "pools", "machines", "fallbacks"})
 
     version: Version = 1
     fleet_sha256: str = Field(description="Digest of the fleet that was placed.")
@@ -177,6 +184,10 @@ class Lock(_Short):
     pools: dict[PoolName, Pool] = Field(
         default_factory=dict[str, Pool],
         description="Pools that were made for classes away from their own pool.",
+    )
+    machines: list[LockedMachine] = Field(
+        default_factory=list[LockedMachine],
+        description="The machines of those pools, by cell.",
     )
     placed: list[Placed] = Field(default_factory=list[Placed])
     unplaced: list[Unplaced] = Field(default_factory=list[Unplaced])
@@ -196,6 +207,21 @@ class Lock(_Short):
             for key, entry in data["pools"].items()
         }
         return {**data, "pools": named}
+
+    @field_serializer("pools")
+    def _pools(self, pools: dict[str, Pool]) -> dict[str, Any]:
+        return {
+            name: pool.model_dump(mode="json", exclude_defaults=True)
+            for name, pool in pools.items()
+        }
+
+    def machine_in(
+        self, cell: str, machine: str, capacity: Capacity
+    ) -> LockedMachine | None:
+        """Return what the lock holds of a made pool's machine in a cell."""
+        wanted = (cell, machine, capacity)
+        found = (m for m in self.machines if (m.cell, m.machine, m.capacity) == wanted)
+        return next(found, None)
 
     def pools_of(self, fleet: Fleet) -> dict[str, Pool]:
         """Return the pools of a fleet and those that were made for it, by name."""
@@ -296,8 +322,7 @@ def read_lock(path: str | FilePath, fleet: Fleet) -> Lock:
         problems.append(
             source.problem(
                 ("fleet_sha256",),
-                "the lock is older than the fleet file; run "
-                f"`{_place_command(lock)}`",
+                f"the lock is older than the fleet file; run `{_place_command(lock)}`",
             )
         )
     problems += _unknown(lock, fleet, source)
@@ -373,22 +398,21 @@ def _unknown(lock: Lock, fleet: Fleet, source: Source) -> Iterator[Problem]:
 
 
 def _unknown_steps(lock: Lock, fleet: Fleet, source: Source) -> Iterator[Problem]:
-    """Yield fallback steps and zeros that name what the lock or fleet has not."""
+    """Yield fallback steps, zeros and machines that do not fit the rest of the lock."""
     served = {
-        (placed.runner_class, placed.cell, placed.pool): {
-            rung.machine for rung in placed.rungs
-        }
+        (placed.runner_class, placed.cell): {rung.machine for rung in placed.rungs}
         for placed in lock.placed
     }
     for index, fallbacks in enumerate(lock.fallbacks):
         for place, step in enumerate(fallbacks.steps):
-            key = (fallbacks.runner_class, step.cell, step.pool)
-            if step.machine not in served.get(key, set()):
-                yield source.problem(
-                    ("fallbacks", index, "steps", place),
-                    f"{fallbacks.runner_class} is not placed there",
-                    found=f"{step.machine} of pool {step.pool} in cell {step.cell}",
-                )
+            known = served.get((fallbacks.runner_class, step.cell), set())
+            for machine in step.machines:
+                if machine not in known:
+                    yield source.problem(
+                        ("fallbacks", index, "steps", place),
+                        f"{fallbacks.runner_class} is not placed there",
+                        found=f"{machine} in cell {step.cell}",
+                    )
     for index, unplaced in enumerate(lock.unplaced):
         if unplaced.cell is not None and unplaced.cell not in fleet.cells:
             yield source.problem(
@@ -397,6 +421,18 @@ def _unknown_steps(lock: Lock, fleet: Fleet, source: Source) -> Iterator[Problem
                 found=unplaced.cell,
                 allowed=", ".join(fleet.cells),
             )
+    described = {(m.cell, m.machine, m.capacity) for m in lock.machines}
+    for index, placed in enumerate(lock.placed):
+        for place, rung in enumerate(placed.rungs):
+            made = placed.pool in lock.pools
+            key = (placed.cell, rung.machine, rung.capacity)
+            if made and key not in described:
+                yield source.problem(
+                    ("placed", index, "rungs", place, "machine"),
+                    f"has no entry under `machines` for cell {placed.cell}, "
+                    f"{rung.capacity}",
+                    found=rung.machine,
+                )
 
 
 def _place_command(lock: Lock) -> str:

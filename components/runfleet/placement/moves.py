@@ -26,10 +26,17 @@ from runfleet.errors import InputError, Problem
 from runfleet.placement.explain import Explanation, explain, zero_reason
 from runfleet.placement.fallbacks import make_fallbacks
 from runfleet.placement.fit import Need, need_of
-from runfleet.placement.generate import Away, generate
+from runfleet.placement.generate import Away, generate, locked_machines
 from runfleet.placement.ladder import DEPTH, OfferIndex, Ranked, RankKey, rank
 from runfleet.placement.lock import Lock, Placed, Unplaced, fleet_digest, placed_at_home
-from runfleet.placement.offers import Offer, offers, pool_offers
+from runfleet.placement.offers import (
+    ByShape,
+    Offer,
+    PriceKind,
+    by_shape,
+    offers,
+    pool_offers,
+)
 from runfleet.placement.problems import placement_problems
 from runfleet.placement.quotas import Quotas, load_quotas
 from runfleet.spec.cells import Cell, Provider
@@ -81,6 +88,7 @@ class Placement:
         offers: Every offer, by cell.
         needs: What one job of each class needs, by class.
         warnings: Stale and borrowed prices, and other things to know.
+        allowed: Why a cell may not serve a class, by class and cell.
     """
 
     fleet: Fleet
@@ -93,6 +101,24 @@ class Placement:
     allowed: Mapping[str, Mapping[str, str]] = field(
         default_factory=dict[str, Mapping[str, str]]
     )
+
+    def unpriced(self, runner_class: str) -> list[Offer]:
+        """Return the offers that could serve a class if their price were known.
+
+        Raises:
+            KeyError: The class is external or there is none of this name.
+        """
+        need = self.needs[runner_class]
+        rules = self.allowed.get(runner_class, {})
+        return [
+            offer
+            for cell, found in self.offers.items()
+            if not rules.get(cell)
+            for offer in found
+            if offer.usd_h is None
+            and offer.kind is PriceKind.LIST
+            and rank(need, offer) is not None
+        ]
 
     def explain(self, runner_class: str) -> list[Explanation]:
         """Return why each offer that does not serve a class lost.
@@ -249,6 +275,7 @@ class _Placer:
         self._fleet = movable.file.fleet
         self._source = movable.file.source
         self._offers: dict[str, list[Offer]] = {}
+        self._shapes: dict[str, ByShape] = {}
         self._indexes: dict[str, OfferIndex] = {}
         self._unplaced: list[Unplaced] = []
         self._problems: list[Problem] = []
@@ -264,6 +291,7 @@ class _Placer:
         for cell in fleet.cells.values():
             found = offers(movable.machines, fleet, cell, movable.quotas, self._today)
             self._offers[cell.name] = found
+            self._shapes[cell.name] = by_shape(found)
         for runner_class in fleet.runner_classes.values():
             if runner_class.placement is PlacementMode.EXTERNAL:
                 self._zero(runner_class.name, "external")
@@ -289,6 +317,7 @@ class _Placer:
             fleet_sha256=fleet_digest(fleet),
             to=str(movable.moved_to) if movable.moved_to is not None else None,
             pools=dict(made.pools),
+            machines=locked_machines(made),
             placed=placed_list,
             unplaced=self._unplaced,
             fallbacks=make_fallbacks(
@@ -367,8 +396,8 @@ class _Placer:
     ) -> _Choice:
         shapes = runner_class.machines(pool)
         anyhow = replace(need, spot=not need.release, machine="")
-        pairs = pool_offers(self._offers[cell.name], pool, shapes)
-        ladder = [r for _, offer in pairs if (r := rank(anyhow, offer)) is not None]
+        found = pool_offers(self._shapes[cell.name], shapes)
+        ladder = [r for offer in found if (r := rank(anyhow, offer)) is not None]
         if ladder:
             return _Choice(cell, min(rung.key for rung in ladder), ladder, pool)
         free = 0 if pool.provider is Provider.OWN else 2

@@ -23,7 +23,7 @@ from runfleet.placement.quotas import Quotas
 from runfleet.placement.tables import Overhead, tables
 from runfleet.spec.cells import Cell, Provider
 from runfleet.spec.fleet import Fleet
-from runfleet.spec.pools import Capacity, Pool, PoolMachine
+from runfleet.spec.pools import Capacity, PoolMachine
 from runfleet.spec.stores import Reservation
 
 STALE_AFTER_DAYS = 90
@@ -129,6 +129,7 @@ def offers(
     extra = per_job(cell)
     excluded = _excluded(fleet, cell)
     known = quotas or Quotas()
+    own = cell.provider is Provider.OWN
     donated = _donated(fleet, cell)
     reservations = _reservations(fleet, cell, day)
     found: list[Offer] = []
@@ -138,7 +139,7 @@ def offers(
         if not refused and limit == 0:
             refused_by, refused = "quota", known.why(cell.name, machine)
         room, features = allocatable(machine), features_of(machine)
-        for kind, price in _kinds(machine, machine.name in donated):
+        for kind, price in _kinds(machine, machine.name in donated or own):
             found.append(
                 Offer(
                     machine=machine,
@@ -178,31 +179,30 @@ def offers(
     return found
 
 
-def pool_offers(
-    cell_offers: Iterable[Offer], pool: Pool, shapes: Iterable[PoolMachine]
-) -> list[tuple[PoolMachine, Offer]]:
+ByShape = Mapping[tuple[str, Capacity], Offer]
+"""Offers of one cell by machine and by the way that a pool buys it."""
+
+
+def by_shape(offers: Iterable[Offer]) -> ByShape:
+    """Return offers of one cell by machine and capacity."""
+    return {(offer.machine.name, offer.kind.capacity): offer for offer in offers}
+
+
+def pool_offers(offers: ByShape, shapes: Iterable[PoolMachine]) -> list[Offer]:
     """Return the offers that the shapes of a pool stand for, in the shapes' order.
 
     A shape whose machine the catalogue does not hold has no offer.
     """
-    by_shape = {
-        (offer.machine.name, offer.kind.capacity): offer
-        for offer in cell_offers
-        if offer.provider is pool.provider
-    }
-    pairs: list[tuple[PoolMachine, Offer]] = []
-    for shape in shapes:
-        offer = by_shape.get((shape.machine, shape.capacity)) or by_shape.get(
-            (shape.machine, Capacity.ON_DEMAND)
-        )
-        if offer is not None:
-            pairs.append((shape, offer))
-    return pairs
+    found = (
+        offers.get((shape.machine, shape.capacity))
+        or offers.get((shape.machine, Capacity.ON_DEMAND))
+        or offers.get((shape.machine, Capacity.DONATED))
+        for shape in shapes
+    )
+    return [offer for offer in found if offer is not None]
 
 
-def _kinds(
-    machine: Machine, donated: bool
-) -> Iterable[tuple[PriceKind, float | None]]:
+def _kinds(machine: Machine, donated: bool) -> Iterable[tuple[PriceKind, float | None]]:
     if donated:
         yield PriceKind.DONATED, machine.ondemand_usd_h
         return
@@ -243,7 +243,7 @@ def _donated(fleet: Fleet, cell: Cell) -> set[str]:
         shape.machine
         for pool in fleet.pools_in(cell)
         for shape in pool.machines
-        if shape.capacity is Capacity.DONATED or pool.provider is Provider.OWN
+        if shape.capacity is Capacity.DONATED
     }
 
 

@@ -8,11 +8,10 @@ have" has one answer, whoever asks it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from runfleet.catalogue.pins import Pins
-from runfleet.placement.lock import Lock, Placed, Rung, Shape
+from runfleet.placement.lock import Lock, Placed, Shape
 from runfleet.spec.cells import Cell
 from runfleet.spec.classes import RunnerClass
 from runfleet.spec.fleet import Fleet
@@ -180,18 +179,14 @@ def plan_cell(fleet: Fleet, lock: Lock, cell: Cell, pins: Pins) -> CellPlan:
         wanted.setdefault(planned.pool.name, set()).add(planned.runner_class.release)
     if cell.runner_pods.pool is not None:
         wanted.setdefault(cell.runner_pods.pool, set()).add(False)
-    rungs = _rungs(classes)
-    here = [*fleet.pools_in(cell), *lock.pools.values()]
+    rungs = {
+        (planned.pool.name, rung.machine, planned.runner_class.release)
+        for planned in classes
+        for rung in planned.placed.rungs
+    }
     node_pools = tuple(
-        _node_pool(
-            fleet,
-            cell,
-            stack,
-            pool,
-            machine,
-            rungs.get((pool.name, machine.machine, machine.release)),
-        )
-        for pool in here
+        _node_pool(fleet, cell, stack, pool, machine, lock)
+        for pool in (*fleet.pools_in(cell), *lock.pools.values())
         for machine in pool.machines
         if machine.release in wanted.get(pool.name, set())
         # A pool that placement made may hold shapes for other cells: only the rungs
@@ -254,18 +249,6 @@ def namespace(kind: str, label: str, cell: str) -> str:
     return f"{name[:51].rstrip('-')}--{digest}"
 
 
-def _rungs(classes: Iterable[PlannedClass]) -> dict[tuple[str, str, bool], Rung]:
-    """Return one rung of each pool, machine and kind of code that classes name.
-
-    Rungs of one machine differ between classes only in how many jobs fit on it.
-    """
-    return {
-        (planned.pool.name, rung.machine, planned.runner_class.release): rung
-        for planned in classes
-        for rung in planned.placed.rungs
-    }
-
-
 def _planned(
     fleet: Fleet, cell: Cell, stack: str, placed: Placed, pool: Pool
 ) -> PlannedClass:
@@ -294,7 +277,7 @@ def _node_pool(
     stack: str,
     pool: Pool,
     machine: PoolMachine,
-    rung: Rung | None,
+    lock: Lock,
 ) -> NodePoolPlan:
     reservations = tuple(
         reservation
@@ -307,6 +290,11 @@ def _node_pool(
     labels = fleet.labels_for(stack, cell, cost_model=cost_model)
     if machine.release:
         labels["ci_trust"] = "release"
+    locked = (
+        lock.machine_in(cell.name, machine.machine, machine.capacity)
+        if pool.name in lock.pools
+        else None
+    )
     return NodePoolPlan(
         name=node_pool_name(pool, machine),
         pool=pool,
@@ -316,6 +304,6 @@ def _node_pool(
         taints=tuple(pool.taints(machine)),
         reservations=reservations,
         ci_labels=labels,
-        shape=rung.shape if rung is not None else None,
-        limit=rung.limit if rung is not None else None,
+        shape=locked.shape if locked is not None else None,
+        limit=locked.limit if locked is not None else None,
     )

@@ -17,6 +17,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path as FilePath
+from typing import cast
 
 from runfleet.catalogue.machines import Machine, Machines
 from runfleet.errors import InputError, Problem
@@ -64,9 +65,7 @@ class Quotas:
         return found
 
 
-def load_quotas(
-    fleet_path: str | FilePath, fleet: Fleet, machines: Machines
-) -> Quotas:
+def load_quotas(fleet_path: str | FilePath, fleet: Fleet, machines: Machines) -> Quotas:
     """Read ``quotas.yaml`` beside a fleet file, if there is one.
 
     Raises:
@@ -80,7 +79,8 @@ def load_quotas(
     problems = [*source.problems, *_problems(source, fleet, machines)]
     if problems:
         raise InputError(problems)
-    return Quotas({cell: dict(entry) for cell, entry in (source.data or {}).items()})
+    entries = cast("dict[str, dict[str, int]]", source.data or {})
+    return Quotas({cell: dict(entry) for cell, entry in entries.items()})
 
 
 def _problems(source: Source, fleet: Fleet, machines: Machines) -> list[Problem]:
@@ -108,9 +108,10 @@ def _problems(source: Source, fleet: Fleet, machines: Machines) -> list[Problem]
             )
             continue
         of_cell = list(machines.of(cell.provider))
+        models = {m.accelerator for m in of_cell if m.accelerator}
         known = (
             "vcpu",
-            *sorted({f"{_ACCELERATOR}{m.accelerator}" for m in of_cell if m.accelerator}),
+            *(f"{_ACCELERATOR}{model}" for model in sorted(models)),
             *(f"{_MACHINE}{m.name}" for m in of_cell),
         )
         for key, amount in entry.items():

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runfleet.rehearsal.providers import aws, generic, github, kubernetes
+from runfleet.rehearsal.providers import aws, azure, generic, github, kubernetes
 from runfleet.rehearsal.providers.subject import Derived, Subject
 
 Derivation = Callable[[Subject], Derived]
@@ -42,6 +42,7 @@ def tables() -> dict[str, Table]:
     """Return the tables by package name."""
     return {
         "aws": Table(aws.derive, aws.invoke),
+        "azure-native": Table(azure.derive, azure.invoke),
         "kubernetes": Table(kubernetes.derive, kubernetes.invoke),
         "github": Table(github.derive, github.invoke),
     }

@@ -219,9 +219,7 @@ def access_matrix(
     return found.matrix()
 
 
-def expected(
-    grants: Iterable[Grant], trust: Trust, part: Part, verb: Verb
-) -> bool:
+def expected(grants: Iterable[Grant], trust: Trust, part: Part, verb: Verb) -> bool:
     """Say whether a class with grants and a trust level may do a verb on a part."""
     levels = list(Trust)
     for grant in grants:
@@ -361,9 +359,7 @@ def _accounts(
     return found
 
 
-def _reader(
-    provider: Provider, records: list[tuple[tuple[Any, ...], str]]
-) -> Reader:
+def _reader(provider: Provider, records: list[tuple[tuple[Any, ...], str]]) -> Reader:
     """Return the evaluator of a cloud over the records of its stacks."""
     if provider is Provider.AWS:
         from runfleet.review.evaluators.aws_fleet import AwsReader

@@ -25,6 +25,10 @@ from runfleet.spec.fleet import Fleet
 PULUMI_MINIMUM = (3, 200)
 """Oldest CLI (major, minor) that is known to run this program's features."""
 
+SECRETS_PROVIDER = (
+    "pulumi stack change-secrets-provider 'awskms://<key>?region=<region>' -s <stack>"
+)
+
 SDK_MODULES: Mapping[Provider, str] = {
     Provider.AWS: "pulumi_aws",
     Provider.GCP: "pulumi_gcp",
@@ -252,14 +256,14 @@ def _pulumi(root: Path, fleet: Fleet, env: Mapping[str, str]) -> Iterator[CheckR
     )
     stacks = sorted((root / "stacks").glob("Pulumi.*.yaml"))
     without = [s.name for s in stacks if "secretsprovider:" not in s.read_text("utf-8")]
+    found = "a passphrase" if own else "set in every stack"
+    missing_in = [] if own else without
     yield CheckResult(
         "secrets provider",
-        not without or bool(own),
-        "a passphrase" if own else f"not set in {', '.join(without)}" if without
-        else "set in every stack",
-        "" if not without or own else
-        "pulumi stack change-secrets-provider 'awskms://<key>?region=<region>' -s <stack>",
-    )  # fmt: skip
+        not missing_in,
+        f"not set in {', '.join(missing_in)}" if missing_in else found,
+        SECRETS_PROVIDER if missing_in else "",
+    )
 
 
 def _pulumi_version(path: str) -> str:

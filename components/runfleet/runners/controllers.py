@@ -12,7 +12,7 @@ in them come from bindings that name one namespace each
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,9 +81,6 @@ def arc_values(plan: CellPlan) -> dict[str, Any]:
             "logFormat": "json",
             # The chart's default of 2 makes one class wait for another.
             "runnerMaxConcurrentReconciles": 10,
-            # From memory, verify: running jobs finish before a changed scale set is
-            # made anew.
-            "updateStrategy": "eventual",
         },
         "metrics": {
             "controllerManagerAddr": f":{METRICS_PORT}",
@@ -102,17 +99,26 @@ def arc_values(plan: CellPlan) -> dict[str, Any]:
     return values
 
 
-def secrets_values() -> dict[str, Any]:
+def secrets_values(
+    annotations: Mapping[str, pulumi.Input[str]] | None = None,
+) -> dict[str, Any]:
     """Return the values of the External Secrets chart.
 
     The chart's own security contexts pass ``restricted``. What this cell does not
     use is off: generators of certificates and pushing secrets to the cloud.
+
+    Args:
+        annotations: Annotations of its service account, which some clouds bind its
+            identity by.
     """
+    account: dict[str, Any] = {"create": True, "name": SECRETS_ACCOUNT}
+    if annotations:
+        account["annotations"] = dict(annotations)
     return {
         "installCRDs": True,
         "replicaCount": 2,
         "leaderElect": True,
-        "serviceAccount": {"create": True, "name": SECRETS_ACCOUNT},
+        "serviceAccount": account,
         "processPushSecret": False,
         "processClusterPushSecret": False,
         "tolerations": _BASE_NODES,
@@ -126,6 +132,7 @@ def make_controllers(
     plan: CellPlan,
     api_addresses: Sequence[str] | None,
     opts: pulumi.ResourceOptions,
+    secrets_annotations: Mapping[str, pulumi.Input[str]] | None = None,
 ) -> Controllers:
     """Make the controllers of a cell.
 
@@ -134,6 +141,7 @@ def make_controllers(
         plan: The plan of the cell.
         api_addresses: Ranges of the API server; ``None`` for the cell's own.
         opts: Parent, provider and dependencies.
+        secrets_annotations: Annotations of External Secrets' service account.
 
     Raises:
         MissingError: A class needs a device that cannot be had in this cell.
@@ -180,7 +188,7 @@ def make_controllers(
         version=plan.pins.value(SECRETS_PIN),
         namespace=SECRETS_NAMESPACE,
         repository_opts=RepositoryOptsArgs(repo=SECRETS_REPOSITORY),
-        values=secrets_values(),
+        values=secrets_values(secrets_annotations),
         opts=_after(opts, secrets_namespace),
     )
     plugins: list[Release] = []

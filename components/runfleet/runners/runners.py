@@ -42,6 +42,7 @@ class RunnersArgs:
         service_endpoints: Ranges of the cloud's private service endpoints, which job
             pods of classes with an identity reach over HTTPS.
         ready: What must exist before anything is put on the cluster.
+        secrets_annotations: Annotations of External Secrets' service account.
     """
 
     plan: CellPlan
@@ -55,6 +56,9 @@ class RunnersArgs:
     api_addresses: Sequence[str] | None = None
     service_endpoints: Sequence[str] = ()
     ready: Sequence[pulumi.Resource] = ()
+    secrets_annotations: Mapping[str, pulumi.Input[str]] = field(
+        default_factory=dict[str, pulumi.Input[str]]
+    )
 
 
 class Runners(pulumi.ComponentResource):
@@ -87,7 +91,9 @@ class Runners(pulumi.ComponentResource):
         devices_in(plan)
         super().__init__("runfleet:runners:Runners", name, None, opts)
         first = pulumi.ResourceOptions(parent=self, depends_on=list(args.ready))
-        controllers = make_controllers(name, plan, args.api_addresses, first)
+        controllers = make_controllers(
+            name, plan, args.api_addresses, first, args.secrets_annotations
+        )
         shared = [
             *make_priorities(name, plan.ci_labels, first),
             make_manager_role(name, plan.ci_labels, first),

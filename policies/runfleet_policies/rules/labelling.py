@@ -1,49 +1,31 @@
 """Labels: every thing that costs money says whose it is.
 
-The keys are the thirteen of :mod:`runfleet.spec.labels`. What an autoscaler makes
-later is labelled through its template, so templates are judged too: launch
-templates, Karpenter's node classes and node pools, Auto Scaling groups.
+The keys are the thirteen of :mod:`runfleet.spec.labels`. Where each type carries
+them says :mod:`runfleet_policies.carriers`. What an autoscaler makes later is
+labelled through its template, so templates are judged too: launch templates,
+Karpenter's node classes and node pools, ComputeClasses, Auto Scaling groups.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
-from functools import lru_cache
-from importlib.resources import files
 from typing import Any
 
 from runfleet.spec import labels
 from runfleet.spec.findings import Severity
+from runfleet_policies.carriers import (
+    CLOUDS,
+    GROUP,
+    KUBERNETES,
+    TAG_OF_ANOTHER,
+    TAGGED_FROM_OUTSIDE,
+    Carrier,
+    carrier,
+)
 from runfleet_policies.rule import Breach, Context, Pack, Parameter, Rule, guarded
+from runfleet_policies.rules.gcp_cluster import auto_creates
 from runfleet_policies.values import CannotTell, document, get, items, mapping, text
-from runfleet_policies.view import ResourceView
-
-_NO_TAGS = "the provider takes no tags for it"
-
-EXEMPT: Mapping[str, str] = {
-    "aws:ec2/defaultSecurityGroup:DefaultSecurityGroup": "made by AWS with its VPC, "
-    "which carries the labels; costs nothing",
-    "aws:ec2/defaultNetworkAcl:DefaultNetworkAcl": "made by AWS with its VPC",
-    "aws:ec2/defaultRouteTable:DefaultRouteTable": "made by AWS with its VPC",
-    "aws:autoscaling/group:Group": "carries its tags as a list, judged as a template",
-    "kubernetes:*": "costs nothing by itself; namespaces, scale sets and node "
-    "templates carry the labels",
-    "github:*": "GitHub's objects take no labels",
-    "pulumi:*": "exists in the state only",
-    "random:*": "exists in the state only",
-    "tls:*": "exists in the state only",
-}
-"""Types that carry no labels of their own, with the reason, beside those of AWS
-that take no tags (:func:`takes_tags`)."""
-
-LABELLED_KUBERNETES: Mapping[str, tuple[str, ...]] = {
-    "kubernetes:core/v1:Namespace": ("metadata", "labels"),
-    "kubernetes:actions.github.com/*:AutoscalingRunnerSet": ("metadata", "labels"),
-    "kubernetes:karpenter.k8s.aws/*:EC2NodeClass": ("spec", "tags"),
-    "kubernetes:karpenter.sh/*:NodePool": ("spec", "template", "metadata", "labels"),
-}
-"""Kubernetes kinds that carry the labels, and where."""
+from runfleet_policies.view import ResourceView, StackView
 
 
 def rules() -> tuple[Rule, ...]:
@@ -60,7 +42,7 @@ def rules() -> tuple[Rule, ...]:
             fix="label it with Fleet.labels_for, or set the pack's `defaults`",
             pack=Pack.LABELLING,
             anchors=("O27", "S34", "A02"),
-            types=("aws:*", *LABELLED_KUBERNETES),
+            types=(*CLOUDS, *KUBERNETES),
             resource=_labels,
             parameters=(
                 Parameter("keys", list(labels.KEYS), "Keys that are required."),
@@ -77,69 +59,56 @@ def rules() -> tuple[Rule, ...]:
             ),
             remediate=_fill,
         ),
+        Rule(
+            id="R-TAG-02",
+            severity=Severity.MEDIUM,
+            title="What takes no tags of its own is labelled from outside",
+            rationale="Keys and buckets of IBM Cloud cost money and take no tags when "
+            "they are made; a ResourceTag gives them the labels afterwards.",
+            fix="add a ResourceTag with resourceId the CRN and the thirteen as tags",
+            pack=Pack.LABELLING,
+            anchors=("O27",),
+            stack=_tagged_from_outside,
+            parameters=(
+                Parameter("keys", list(labels.KEYS), "Keys that are required."),
+            ),
+        ),
     )
-
-
-@lru_cache(maxsize=1)
-def _types() -> tuple[frozenset[str], frozenset[str]]:
-    path = files("runfleet_policies") / "data" / "aws_types.json"
-    data = json.loads(path.read_text(encoding="utf-8"))
-    return frozenset(data["taggable"]), frozenset(data["without_tags"])
-
-
-def takes_tags(kind: str) -> bool:
-    """Say whether an AWS type takes tags; types newer than the table do."""
-    taggable, without = _types()
-    return kind in taggable or kind not in without
-
-
-def exemption(kind: str) -> str:
-    """Return why a type carries no labels of its own; empty when it must."""
-    if any(_same(kind, pattern) for pattern in LABELLED_KUBERNETES):
-        return ""
-    for pattern, reason in EXEMPT.items():
-        if _same(kind, pattern):
-            return reason
-    if kind.startswith("aws:") and not takes_tags(kind):
-        return _NO_TAGS
-    return ""
-
-
-def _same(kind: str, pattern: str) -> bool:
-    head, star, tail = pattern.partition("*")
-    if not star:
-        return kind == pattern
-    return kind.startswith(head) and kind.endswith(tail)
 
 
 def _labels(resource: ResourceView, context: Context) -> Iterator[Breach]:
     kind = resource.type
-    if kind == "aws:autoscaling/group:Group":
+    if kind == GROUP:
         yield from _group(resource, context)
         return
-    if exemption(kind):
+    found = carrier(kind)
+    if found is None or _owns_no_nodes(resource):
         return
-    yield from guarded(_missing(_carried(resource), _place(kind), context))
+    yield from guarded(_missing(_carried(resource, found), found.place, context))
     if kind == "aws:ec2/launchTemplate:LaunchTemplate":
         yield from _template(resource, context)
 
 
-def _place(kind: str) -> str:
-    return ".".join(_path(kind) or ("tags",))
+def _owns_no_nodes(resource: ResourceView) -> bool:
+    """Say whether a ComputeClass only chooses among pools made elsewhere."""
+    return resource.type.endswith(":ComputeClass") and not auto_creates(resource)
 
 
-def _path(kind: str) -> tuple[str, ...]:
-    return next((path for p, path in LABELLED_KUBERNETES.items() if _same(kind, p)), ())
-
-
-def _carried(resource: ResourceView) -> Mapping[str, Any]:
-    path = _path(resource.type)
-    if path:
-        return resource.mapping(*path)
+def _carried(resource: ResourceView, found: Carrier) -> Mapping[str, Any]:
+    if found.listed:
+        return _from_list(resource.texts(*found.path))
     defaults: Mapping[str, Any] = {}
-    if resource.provider.get("defaultTags"):
-        defaults = mapping(document(resource.provider, "defaultTags"), "tags")
-    return {**defaults, **resource.mapping("tagsAll"), **resource.mapping("tags")}
+    if found.defaults and resource.provider.get(found.defaults):
+        defaults = document(resource.provider, found.defaults)
+        if found.defaults == "defaultTags":
+            defaults = mapping(defaults, "tags")
+    own = resource.mapping(*found.path)
+    return {**defaults, **resource.mapping("tagsAll"), **own}
+
+
+def _from_list(tags: list[str]) -> Mapping[str, str]:
+    """Return tags that are written as ``key:value``."""
+    return {key: value for key, _, value in (tag.partition(":") for tag in tags)}
 
 
 def _missing(
@@ -182,12 +151,47 @@ def _group(resource: ResourceView, context: Context) -> Iterator[Breach]:
     yield from _missing(found, "tags", context)
 
 
+def _tagged_from_outside(stack: StackView, context: Context) -> Iterator[Breach]:
+    carried: dict[str, dict[str, str]] = {}
+    unknown: CannotTell | None = None
+    for tag in stack.of(TAG_OF_ANOTHER):
+        try:
+            own = _tagged(stack, tag)
+            if own is not None:
+                carried.setdefault(own.urn, {}).update(_from_list(tag.texts("tags")))
+        except CannotTell as error:
+            unknown = error
+    for resource in stack.of(*TAGGED_FROM_OUTSIDE):
+        missing = [
+            key
+            for key in context.strings("keys")
+            if not carried.get(resource.urn, {}).get(key)
+        ]
+        if missing and unknown is not None:
+            yield Breach(f"cannot tell: {unknown}", "", True, resource.urn)
+        elif missing:
+            yield Breach(f"{', '.join(missing)} not set", urn=resource.urn)
+
+
+def _tagged(stack: StackView, tag: ResourceView) -> ResourceView | None:
+    """Return the resource of the stack that a ResourceTag labels."""
+    linked = [
+        found
+        for urn in tag.points_at.get("resourceId", ())
+        if (found := stack.by_urn(urn)) is not None
+    ]
+    if len(linked) == 1:
+        return linked[0]
+    return stack.pointed_at(tag, "resourceId", *TAGGED_FROM_OUTSIDE)
+
+
 def _fill(resource: ResourceView, context: Context) -> Mapping[str, Any] | None:
     """Return inputs with the default labels added where keys are missing."""
-    if exemption(resource.type) or resource.type == "aws:autoscaling/group:Group":
+    found = carrier(resource.type)
+    if found is None or _owns_no_nodes(resource):
         return None
     defaults: Mapping[str, str] = context.values["defaults"]
-    carried = _carried(resource)
+    carried = _carried(resource, found)
     added = {
         key: value
         for key, value in defaults.items()
@@ -195,8 +199,11 @@ def _fill(resource: ResourceView, context: Context) -> Mapping[str, Any] | None:
     }
     if not added:
         return None
-    path = _path(resource.type) or ("tags",)
-    return _with(resource.inputs, path, added)
+    if found.listed:
+        written = [f"{key}:{value}" for key, value in added.items()]
+        tags = [*resource.texts(*found.path), *written]
+        return {**resource.inputs, found.path[0]: tags}
+    return _with(resource.inputs, found.path, added)
 
 
 def _with(

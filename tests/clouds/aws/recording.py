@@ -92,7 +92,7 @@ class _Monitor(mocks.MockMonitor):
                 Registered(
                     request.type,
                     request.name,
-                    request.parent.rpartition("::")[2],
+                    _parent(request.parent),
                     rpc.deserialize_properties(request.object),
                     request.protect,
                     request.retainOnDelete,
@@ -103,11 +103,17 @@ class _Monitor(mocks.MockMonitor):
         return super().RegisterResource(request)
 
 
+def _parent(urn: str) -> str:
+    """Return the logical name of a parent; empty for the stack."""
+    head, _, name = urn.rpartition("::")
+    return "" if head.endswith("::pulumi:pulumi:Stack") else name
+
+
 class Recording:
-    """What a program registered."""
+    """What a program registered, by name: the order of registrations varies."""
 
     def __init__(self, found: list[Registered]) -> None:
-        self.all = found
+        self.all = sorted(found, key=lambda registered: registered.name)
 
     def of(self, type: str) -> list[Registered]:
         return [r for r in self.all if r.type == type]

@@ -156,6 +156,6 @@ def test_the_tags_that_bills_are_split_by() -> None:
     found = record(program).of("aws:costexplorer/costAllocationTag:CostAllocationTag")
     assert [(r.name, r.inputs) for r in found] == [
         (f"central-cost-tags-{key}", {"tagKey": key, "status": "Active"})
-        for key in ("ci_funder", "ci_vendor", "ci_runner_class")
+        for key in ("ci_funder", "ci_runner_class", "ci_vendor")
     ]
     assert {r.inputs["tagKey"] for r in found} <= set(KEYS)

@@ -15,10 +15,11 @@ from runfleet.placement.plan import CellPlan
 
 DEPLOY = "arn:aws:iam::111122223333:role/deploy"
 SUBNETS = ["subnet-0a", "subnet-0b"]
+CONTROL = ["subnet-0c", "subnet-0d"]
 
 
 def _args(plan: CellPlan, **changes: Any) -> ClusterArgs:
-    made = ClusterArgs.from_plan(plan, "vpc-0abc", SUBNETS, "sg-0abc", DEPLOY)
+    made = ClusterArgs.from_plan(plan, "vpc-0abc", SUBNETS, CONTROL, "sg-0abc", DEPLOY)
     return dataclasses.replace(made, **changes)
 
 
@@ -93,7 +94,7 @@ def test_exact_cluster(first: Recording) -> None:
         "version": "1.35",
         "roleArn": "arn:of:c-role",
         "vpcConfig": {
-            "subnetIds": SUBNETS,
+            "subnetIds": CONTROL,
             "securityGroupIds": [id_of("sg-", "c-control-plane")],
             "endpointPrivateAccess": True,
             "endpointPublicAccess": False,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import fnmatch
 import json
-from dataclasses import replace
 from typing import Any
 
 import pulumi
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from policy_sentry.querying.actions import get_action_data
 
 from clouds.aws.recording import (
     ACCOUNT,
@@ -21,13 +19,7 @@ from clouds.aws.recording import (
     fleet,
     record,
 )
-from runfleet.clouds.aws import addresses, deploy
-from runfleet.clouds.aws.deploy import (
-    DeployRole,
-    DeployRoleArgs,
-    deploy_statements,
-    deploy_subjects,
-)
+from runfleet.clouds.aws import addresses
 from runfleet.clouds.aws.federation import (
     FederatedIdentity,
     FederatedIdentityArgs,
@@ -42,7 +34,6 @@ from runfleet.clouds.aws.grants import (
     ROLE_POLICY_LIMIT,
     TRUST_POLICY_LIMIT,
     TooLongError,
-    document,
 )
 from runfleet.clouds.aws.identity import BoundaryArgs, PermissionsBoundary
 from runfleet.clouds.aws.promoter import Promoter, PromoterArgs
@@ -295,111 +286,17 @@ def test_every_document_fits_aws() -> None:
         assert len(policy.inputs["policy"]) <= MANAGED_POLICY_LIMIT
 
 
-DEPLOY = DeployRoleArgs(
-    account=ACCOUNT,
-    regions=["us-east-1", "us-east-2"],
-    prefixes=["pytorch", "lf-prod-aws-ue1", "lf-prod-aws-ue2"],
-    subjects=deploy_subjects(
-        FederatedRepository(repository="pytorch-fdn/fleet"), "deploy-aws"
-    ),
-    provider_arn=PROVIDER,
-    issuer=ISSUER,
-    boundaries=[
-        f"arn:aws:iam::{ACCOUNT}:policy/lf-prod-aws-ue{n}--job--boundary"
-        for n in (1, 2)
-    ],
-    state_bucket="pytorch-fleet-state",
-    secrets_key=f"arn:aws:kms:us-east-1:{ACCOUNT}:key/secrets",
-)
-
-
-def test_the_deploy_role_is_no_administrator() -> None:
-    for part, found in deploy_statements(DEPLOY).items():
-        assert document(found, MANAGED_POLICY_LIMIT, part)
-        for statement in found:
-            for action in statement["Action"]:
-                service, _, name = action.partition(":")
-                assert "*" not in action
-                assert get_action_data(service, name), action
-                if service == "iam" and statement["Effect"] == "Allow":
-                    assert all(
-                        f":{ACCOUNT}:" in r
-                        and r.endswith(("-*", ":role/aws-service-role/*", f"/{HOST}"))
-                        for r in statement["Resource"]
-                    )
-
-
-def test_the_deploy_role_cannot_free_itself() -> None:
-    found = {s["Sid"]: s for s in deploy_statements(DEPLOY)["identity"]}
-    assert found["Pass"]["Condition"] == {
-        "StringEquals": {"iam:PassedToService": list(deploy.PASSED_TO)}
-    }
-    denied = {sid for sid, s in found.items() if s["Effect"] == "Deny"}
-    assert denied == {"BoundedJobs", "KeepBoundaries", "NotItself", "NoOtherRole"}
-    assert found["BoundedJobs"]["Condition"] == {
-        "StringNotEquals": {"iam:PermissionsBoundary": list(DEPLOY.boundaries)}
-    }
-    assert {"iam:CreateRole", "iam:PutRolePolicy", "iam:AttachRolePolicy"} <= set(
-        found["BoundedJobs"]["Action"]
-    )
-    for action in deploy.CHANGE_ROLES:
-        data = get_action_data("iam", action.removeprefix("iam:"))
-        assert isinstance(data, dict)
-        assert any(
-            "iam:PermissionsBoundary" in r["condition_keys"] for r in data["iam"]
-        )
-    assert (
-        f"arn:aws:iam::{ACCOUNT}:role/pytorch--deploy" in found["NotItself"]["Resource"]
-    )
-    assert found["NoOtherRole"]["Action"] == ["sts:AssumeRole"]
-
-
-def test_the_deploy_role_covers_every_job_role_name() -> None:
-    (jobs,) = [
-        s for s in deploy_statements(DEPLOY)["identity"] if s["Sid"] == "BoundedJobs"
-    ]
-    known = fleet()
-    cell = known.cells["aws"].model_copy(update={"cluster": "lf-prod-aws-ue1"})
-    long = known.runner_classes["tests"].model_copy(update={"name": "a" * 45})
-    names = [
-        addresses.job_role(cell, known.runner_classes["tests"]),
-        addresses.job_role(cell, long),
-        addresses.federated_role("pytorch", long),
-        addresses.promoter_role("pytorch"),
-    ]
-    for name in names:
-        arn = f"arn:aws:iam::{ACCOUNT}:role/{name}"
-        assert any(fnmatch.fnmatchcase(arn, r) for r in jobs["Resource"]), name
-
-
 def test_every_boundary_that_the_stacks_make_is_accepted(central: Recording) -> None:
     known = fleet()
     made = {
         f"arn:aws:iam::{ACCOUNT}:policy/{policy.inputs['name']}"
         for policy in central.of("aws:iam/policy:Policy")
     }
-    job = f"arn:aws:iam::{ACCOUNT}:policy/lf-ue1--job--boundary"
-    assert set(addresses.job_boundaries(known, ACCOUNT)) == {*made, job}
-    apart = fleet(central=CENTRAL_ACCOUNT)
-    assert addresses.job_boundaries(apart, ACCOUNT) == [job]
-    assert len(addresses.job_boundaries(apart, CENTRAL_ACCOUNT)) == 2
-
-
-def test_the_deploy_role_is_bound_to_one_environment() -> None:
-    def program(options: pulumi.ResourceOptions) -> None:
-        DeployRole("deploy", DEPLOY, options)
-
-    found = record(program)
-    role = found.one("deploy-role").inputs
-    (trusted,) = json.loads(role["assumeRolePolicy"])["Statement"]
-    assert trusted["Condition"]["StringEquals"] == {
-        f"{HOST}:aud": "sts.amazonaws.com",
-        f"{HOST}:sub": ["repo:pytorch-fdn/fleet:environment:deploy-aws"],
-    }
-    attached = found.of("aws:iam/rolePolicyAttachment:RolePolicyAttachment")
-    assert [r.inputs["policyArn"].rpartition("/")[2] for r in attached] == [
-        f"pytorch--deploy--{part}" for part in deploy.PARTS
+    cell = [
+        f"arn:aws:iam::{ACCOUNT}:policy/lf-ue1--{kind}--boundary"
+        for kind in ("job", "secrets")
     ]
-    unbounded = replace(DEPLOY, boundaries=[])
-    with pytest.raises(ValueError, match="needs the boundaries"):
-        DeployRole("x", unbounded)
+    assert set(addresses.job_boundaries(known, ACCOUNT)) == {*made, *cell}
+    apart = fleet(central=CENTRAL_ACCOUNT)
+    assert addresses.job_boundaries(apart, ACCOUNT) == cell
+    assert len(addresses.job_boundaries(apart, CENTRAL_ACCOUNT)) == 2

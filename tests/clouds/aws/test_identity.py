@@ -45,7 +45,6 @@ from runfleet.spec.load import load_fleet
 from runfleet.spec.roles import Role, Scope, StoreKind, Trust, matrix
 
 ROOT = Path(__file__).parents[3]
-STACK = "runfleet-aws"
 CLUSTER_ARN = f"arn:aws:eks:us-east-1:{ACCOUNT}:cluster/lf-ue1"
 
 
@@ -100,18 +99,18 @@ def policy_of(found: Recording, name: str) -> list[dict[str, Any]]:
 def test_children_of_an_identity(cell: Recording) -> None:
     own = [r for r in cell.all if "aws-tests-identity" in r.name]
     assert [(r.type, r.name, r.parent) for r in own] == [
-        ("runfleet:aws:RunnerIdentity", "aws-tests-identity", STACK),
-        ("aws:iam/role:Role", "aws-tests-identity-role", "aws-tests-identity"),
-        (
-            "aws:iam/rolePolicy:RolePolicy",
-            "aws-tests-identity-policy",
-            "aws-tests-identity",
-        ),
+        ("runfleet:aws:RunnerIdentity", "aws-tests-identity", ""),
         (
             "aws:eks/podIdentityAssociation:PodIdentityAssociation",
             "aws-tests-identity-association",
             "aws-tests-identity",
         ),
+        (
+            "aws:iam/rolePolicy:RolePolicy",
+            "aws-tests-identity-policy",
+            "aws-tests-identity",
+        ),
+        ("aws:iam/role:Role", "aws-tests-identity-role", "aws-tests-identity"),
     ]
     assert {r.provider for r in own if r.type.startswith("aws:")} == {"account"}
 

@@ -14,13 +14,8 @@ from hypothesis import strategies as st
 
 from clouds.aws.conftest import FLEET, LABELS, Record, Recording, id_of, plan_of
 from runfleet.clouds.aws.endpoints import INTERFACE_ENDPOINTS
-from runfleet.clouds.aws.network import (
-    AddressPlan,
-    Network,
-    NetworkArgs,
-    NetworkError,
-    address_plan,
-)
+from runfleet.clouds.aws.network import Network, NetworkArgs
+from runfleet.clouds.aws.ranges import AddressPlan, NetworkError, address_plan
 from runfleet.errors import InputError
 from runfleet.placement.plan import CellPlan
 
@@ -35,8 +30,10 @@ NETWORKS = st.builds(
 def test_subnets_are_inside_and_apart(cidr: str, zones: int) -> None:
     network = ipaddress.IPv4Network(cidr)
     plan = address_plan(cidr, zones)
-    subnets = [ipaddress.IPv4Network(text) for text in (*plan.private, *plan.public)]
-    assert len(plan.private) == len(plan.public) == zones
+    small = (*plan.public, *plan.endpoints, *plan.control)
+    subnets = [ipaddress.IPv4Network(text) for text in (*plan.private, *small)]
+    kinds = (plan.private, plan.public, plan.endpoints, plan.control)
+    assert [len(kind) for kind in kinds] == [zones] * 4
     assert all(subnet.subnet_of(network) for subnet in subnets)
     assert not any(a.overlaps(b) for a, b in itertools.combinations(subnets, 2))
     assert all(
@@ -44,6 +41,19 @@ def test_subnets_are_inside_and_apart(cidr: str, zones: int) -> None:
         for index, subnet in enumerate(subnets)
     )
     assert all(subnet.prefixlen <= 28 for subnet in subnets), "AWS takes no smaller"
+    last = list(network.subnets(prefixlen_diff=2))[3]
+    assert all(ipaddress.IPv4Network(text).subnet_of(last) for text in small)
+
+
+@given(cidr=NETWORKS)
+def test_kinds_stay_apart_as_ranges(cidr: str) -> None:
+    plan = address_plan(cidr, 3)
+    groups = [
+        {ipaddress.IPv4Network(text).supernet(prefixlen_diff=2) for text in kind}
+        for kind in (plan.public, plan.endpoints, plan.control)
+    ]
+    assert [len(group) for group in groups] == [1, 1, 1]
+    assert len(set.union(*groups)) == 3
 
 
 @given(cidr=NETWORKS)
@@ -51,14 +61,34 @@ def test_a_third_zone_moves_no_subnet(cidr: str) -> None:
     two, three = address_plan(cidr, 2), address_plan(cidr, 3)
     assert three.private[:2] == two.private
     assert three.public[:2] == two.public
+    assert three.endpoints[:2] == two.endpoints
+    assert three.control[:2] == two.control
 
 
 def test_exact_address_plan() -> None:
     assert address_plan("10.12.0.0/16", 3) == AddressPlan(
         private=("10.12.0.0/18", "10.12.64.0/18", "10.12.128.0/18"),
         public=("10.12.192.0/24", "10.12.193.0/24", "10.12.194.0/24"),
+        endpoints=("10.12.196.0/24", "10.12.197.0/24", "10.12.198.0/24"),
+        control=("10.12.200.0/24", "10.12.201.0/24", "10.12.202.0/24"),
         resolver="10.12.0.2/32",
     )
+    assert address_plan("10.16.0.0/20", 2) == AddressPlan(
+        private=("10.16.0.0/22", "10.16.4.0/22"),
+        public=("10.16.12.0/28", "10.16.12.16/28"),
+        endpoints=("10.16.12.64/28", "10.16.12.80/28"),
+        control=("10.16.12.128/28", "10.16.12.144/28"),
+        resolver="10.16.0.2/32",
+    )
+
+
+def test_the_smallest_subnet_has_an_address_for_every_endpoint() -> None:
+    (smallest,) = {
+        ipaddress.IPv4Network(text).num_addresses
+        for text in address_plan("10.16.0.0/20", 3).endpoints
+    }
+    reserved = 5
+    assert len(INTERFACE_ENDPOINTS) <= smallest - reserved
 
 
 @pytest.mark.parametrize(
@@ -100,6 +130,7 @@ def test_exact_children(first: Recording) -> None:
         "n-default-security-group": "ec2/defaultSecurityGroup:DefaultSecurityGroup",
         "n-internet": "ec2/internetGateway:InternetGateway",
         "n-public": "ec2/routeTable:RouteTable",
+        "n-inner": "ec2/routeTable:RouteTable",
         "n-flow-logs-key": "kms/key:Key",
         "n-flow-logs-key-alias": "kms/alias:Alias",
         "n-flow-logs": "cloudwatch/logGroup:LogGroup",
@@ -117,10 +148,16 @@ def test_exact_children(first: Recording) -> None:
             f"n-private-{zone}-association": (
                 "ec2/routeTableAssociation:RouteTableAssociation"
             ),
-            f"n-public-{zone}": "ec2/subnet:Subnet",
-            f"n-public-{zone}-association": (
-                "ec2/routeTableAssociation:RouteTableAssociation"
-            ),
+            **{
+                f"n-{kind}-{zone}": "ec2/subnet:Subnet"
+                for kind in ("public", "endpoints", "control")
+            },
+            **{
+                f"n-{kind}-{zone}-association": (
+                    "ec2/routeTableAssociation:RouteTableAssociation"
+                )
+                for kind in ("public", "endpoints", "control")
+            },
             f"n-nat-{zone}-address": "ec2/eip:Eip",
             f"n-nat-{zone}": "ec2/natGateway:NatGateway",
         }
@@ -152,10 +189,11 @@ def test_what_is_stateful_is_protected_and_kept(first: Recording) -> None:
     protected = {r.name for r in first.resources if r.protect}
     assert protected == {
         "n-vpc",
-        "n-private-us-east-1a",
-        "n-private-us-east-1b",
-        "n-public-us-east-1a",
-        "n-public-us-east-1b",
+        *(
+            f"n-{kind}-us-east-1{letter}"
+            for kind in ("private", "public", "endpoints", "control")
+            for letter in "ab"
+        ),
         "n-flow-logs-key",
         "n-flow-logs",
     }
@@ -190,6 +228,20 @@ def test_vpc_and_subnets(first: Recording) -> None:
         "mapPublicIpOnLaunch": False,
         "tags": {**LABELS, "Name": "n-public-us-east-1b"},
     }
+    assert first["n-endpoints-us-east-1b"].inputs == {
+        "vpcId": vpc,
+        "availabilityZone": "us-east-1b",
+        "cidrBlock": "10.12.197.0/24",
+        "mapPublicIpOnLaunch": False,
+        "tags": {**LABELS, "Name": "n-endpoints-us-east-1b"},
+    }
+    assert first["n-control-us-east-1a"].inputs == {
+        "vpcId": vpc,
+        "availabilityZone": "us-east-1a",
+        "cidrBlock": "10.12.200.0/24",
+        "mapPublicIpOnLaunch": False,
+        "tags": {**LABELS, "Name": "n-control-us-east-1a"},
+    }
     closed = first["n-default-security-group"].inputs
     assert (closed["ingress"], closed["egress"]) == ([], [])
 
@@ -199,7 +251,42 @@ def test_outputs(first: Recording) -> None:
     assert first.outputs["node_subnet_ids"] == [
         id_of("subnet-", f"n-private-us-east-1{letter}") for letter in "ab"
     ]
+    assert first.outputs["control_subnet_ids"] == [
+        id_of("subnet-", f"n-control-us-east-1{letter}") for letter in "ab"
+    ]
     assert first.outputs["node_security_group_id"] == id_of("sg-", "n-nodes")
+
+
+def test_ranges(record: Record, plan: CellPlan) -> None:
+    made: list[Network] = []
+
+    def build(opts: Any, _: Any) -> Network:
+        made.append(Network("n", NetworkArgs.from_plan(plan), opts))
+        return made[0]
+
+    record(build)
+    assert list(made[0].service_ranges) == ["10.12.196.0/24", "10.12.197.0/24"]
+    assert list(made[0].api_ranges) == ["10.12.200.0/24", "10.12.201.0/24"]
+
+
+def test_endpoints_and_the_api_have_no_route_out(first: Recording) -> None:
+    assert first["n-inner"].inputs == {
+        "vpcId": id_of("vpc-", "n-vpc"),
+        "routes": [],
+        "tags": {**LABELS, "Name": "n-inner"},
+    }
+    tables = {
+        link.name: link.inputs["routeTableId"].split(":")[0]
+        for link in first.of_type("aws:ec2/routeTableAssociation:RouteTableAssociation")
+    }
+    assert {name for name, table in tables.items() if table == "n-inner"} == {
+        f"n-{kind}-us-east-1{letter}-association"
+        for kind in ("endpoints", "control")
+        for letter in "ab"
+    }
+    for name in tables:
+        subnet = first[name].inputs["subnetId"]
+        assert subnet == id_of("subnet-", name.removesuffix("-association"))
 
 
 def _gateways(recording: Recording) -> dict[str, Any]:
@@ -231,7 +318,7 @@ def test_a_single_gateway_serves_all_zones(second: Recording) -> None:
     assert targets == {"n-nat-us-east-1a"}
     subnets = {s.name for s in second.of_type("aws:ec2/subnet:Subnet")}
     assert {name for name in subnets if "public" in name} == {"n-public-us-east-1a"}
-    assert len(subnets) == 4
+    assert len(subnets) == 3 + 1 + 3 + 3
 
 
 def _rules(recording: Recording, direction: str) -> dict[str, tuple[Any, ...]]:
@@ -281,7 +368,9 @@ def test_interface_endpoints(first: Recording, endpoint: Any) -> None:
         "serviceName": f"com.amazonaws.us-east-1.{endpoint.service}",
         "vpcEndpointType": "Interface",
         "privateDnsEnabled": True,
-        "subnetIds": first.outputs["node_subnet_ids"],
+        "subnetIds": [
+            id_of("subnet-", f"n-endpoints-us-east-1{letter}") for letter in "ab"
+        ],
         "securityGroupIds": [id_of("sg-", "n-endpoints")],
         "tags": {**LABELS, "Name": name},
     }
@@ -391,7 +480,15 @@ def test_an_existing_network_is_read_and_not_made(
         adopted_subnets=("subnet-0a", "subnet-0b"),
         account_defaults=False,
     )
-    made = record(lambda opts, _: Network("n", args, opts))
+    networks: list[Network] = []
+
+    def build(opts: Any, _: Any) -> Network:
+        networks.append(Network("n", args, opts))
+        return networks[0]
+
+    made = record(build)
+    assert list(networks[0].service_ranges) == []
+    assert list(networks[0].api_ranges) == []
     read = {r.name: r.read for r in made.resources if r.read}
     assert read == {
         "n-vpc": "vpc-0abc",
@@ -400,6 +497,7 @@ def test_an_existing_network_is_read_and_not_made(
     }
     assert made.outputs["network_id"] == "vpc-0abc"
     assert made.outputs["node_subnet_ids"] == ["subnet-0a", "subnet-0b"]
+    assert made.outputs["control_subnet_ids"] == ["subnet-0a", "subnet-0b"]
     assert set(made.children("n")) == {
         *read,
         "n-nodes",

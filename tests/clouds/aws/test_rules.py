@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from typing import Any
 
 import pulumi
@@ -16,9 +17,13 @@ import pytest
 
 from clouds.aws.conftest import Record, Recorded, Recording
 from runfleet.clouds.aws.autoscaler import Autoscaler, AutoscalerArgs
+from runfleet.clouds.aws.belongings import Belongings
 from runfleet.clouds.aws.cluster import Cluster, ClusterArgs
+from runfleet.clouds.aws.deploy import DeployRoleArgs, deploy_statements
+from runfleet.clouds.aws.names import IAM_POLICY
 from runfleet.clouds.aws.network import Network, NetworkArgs
 from runfleet.clouds.aws.nodes import NodePool, NodePoolArgs
+from runfleet.clouds.aws.secrets_reader import SecretsReader, SecretsReaderArgs
 from runfleet.clouds.aws.tags import labels_of
 from runfleet.placement.plan import CellPlan
 from runfleet.rehearsal.runner import rehearse
@@ -52,6 +57,7 @@ def _cell(plan: CellPlan) -> Any:
                 plan,
                 network.network_id,
                 network.node_subnet_ids,
+                network.control_subnet_ids,
                 network.node_security_group_id,
             ),
             opts,
@@ -66,6 +72,13 @@ def _cell(plan: CellPlan) -> Any:
                 volumes_key_arn=cluster.volumes_key_arn,
                 kubernetes=cluster.kubernetes,
                 after=cluster.ready,
+            ),
+            opts,
+        )
+        SecretsReader(
+            "secrets",
+            SecretsReaderArgs.from_plan(
+                plan, cluster.cluster_name, "external-secrets", "external-secrets"
             ),
             opts,
         )
@@ -230,11 +243,12 @@ def test_20_22_23_trust(cell: Recording) -> None:
         (statement,) = json.loads(role.inputs["assumeRolePolicy"])["Statement"]
         assert list(statement["Principal"]) == ["Service"]
         if statement["Principal"]["Service"] == "pods.eks.amazonaws.com":
-            assert set(statement["Condition"]["StringEquals"]) == {
-                "aws:RequestTag/eks-cluster-arn",
+            asked = {k for block in statement["Condition"].values() for k in block}
+            assert asked > {
                 "aws:RequestTag/kubernetes-namespace",
                 "aws:RequestTag/kubernetes-service-account",
             }
+            assert asked & {"aws:RequestTag/eks-cluster-arn", "aws:SourceArn"}
 
 
 def test_21_no_users(cell: Recording) -> None:
@@ -258,7 +272,7 @@ def test_every_taggable_resource_has_every_label(cell: Recording) -> None:
             continue
         labels = labels_of(resource.inputs["tags"])
         assert set(labels) == set(KEYS), resource.name
-        assert resource.inputs["tags"]["Name"] == resource.name
+        assert resource.inputs["tags"].get("Name", resource.name) == resource.name
 
 
 def test_labels_reach_machines_and_disks(cell: Recording) -> None:
@@ -297,6 +311,114 @@ def test_node_pools_wait_for_the_autoscaler(cell: Recording) -> None:
             node_class.after
         )
     assert cell["scaler-karpenter"].after >= {"cluster-base", "cluster-addon-coredns"}
+
+
+NAMED = {
+    "cloudwatch/logGroup:LogGroup": ("logs", "log-group:"),
+    "sqs/queue:Queue": ("sqs", ""),
+    "cloudwatch/eventRule:EventRule": ("events", "rule/"),
+    "kms/alias:Alias": ("kms", ""),
+    "iam/role:Role": ("iam", "role/"),
+    "iam/policy:Policy": ("iam", "policy/"),
+    "iam/instanceProfile:InstanceProfile": ("iam", "instance-profile/"),
+    "eks/cluster:Cluster": ("eks", "cluster/"),
+}
+"""Types that the deploy role knows by name: service and start of the ARN's end."""
+
+
+def test_the_deploy_role_reaches_every_name(cell: Recording, plan: CellPlan) -> None:
+    own = Belongings.of(plan.fleet, plan.cell.account)
+    known = [
+        *own.logs(),
+        *own.interruptions(),
+        *own.aliases(),
+        *own.iam("role"),
+        *own.iam("policy", IAM_POLICY),
+        *own.iam("instance-profile"),
+        *own.in_clusters(),
+    ]
+    seen: set[str] = set()
+    for resource in cell.resources:
+        kind = resource.type.removeprefix("aws:")
+        if kind in NAMED:
+            seen.add(kind)
+            service, start = NAMED[kind]
+            region = "" if service == "iam" else plan.cell.region
+            arn = own.arn(service, f"{start}{resource.inputs['name']}", region)
+            assert any(fnmatchcase(arn, pattern) for pattern in known), arn
+    assert seen == NAMED.keys()
+
+
+MADE_BY = {
+    "autoscaling/tag:Tag": "autoscaling:CreateOrUpdateTags",
+    "cloudwatch/eventRule:EventRule": "events:PutRule",
+    "cloudwatch/eventTarget:EventTarget": "events:PutTargets",
+    "cloudwatch/logGroup:LogGroup": "logs:CreateLogGroup",
+    "ebs/encryptionByDefault:EncryptionByDefault": "ec2:EnableEbsEncryptionByDefault",
+    "ec2/defaultSecurityGroup:DefaultSecurityGroup": "ec2:RevokeSecurityGroupIngress",
+    "ec2/eip:Eip": "ec2:AllocateAddress",
+    "ec2/flowLog:FlowLog": "ec2:CreateFlowLogs",
+    "ec2/instanceMetadataDefaults:InstanceMetadataDefaults": (
+        "ec2:ModifyInstanceMetadataDefaults"
+    ),
+    "ec2/internetGateway:InternetGateway": "ec2:CreateInternetGateway",
+    "ec2/launchTemplate:LaunchTemplate": "ec2:CreateLaunchTemplate",
+    "ec2/natGateway:NatGateway": "ec2:CreateNatGateway",
+    "ec2/routeTable:RouteTable": "ec2:CreateRouteTable",
+    "ec2/routeTableAssociation:RouteTableAssociation": "ec2:AssociateRouteTable",
+    "ec2/securityGroup:SecurityGroup": "ec2:CreateSecurityGroup",
+    "ec2/subnet:Subnet": "ec2:CreateSubnet",
+    "ec2/vpc:Vpc": "ec2:CreateVpc",
+    "ec2/vpcEndpoint:VpcEndpoint": "ec2:CreateVpcEndpoint",
+    "eks/accessEntry:AccessEntry": "eks:CreateAccessEntry",
+    "eks/accessPolicyAssociation:AccessPolicyAssociation": "eks:AssociateAccessPolicy",
+    "eks/addon:Addon": "eks:CreateAddon",
+    "eks/cluster:Cluster": "eks:CreateCluster",
+    "eks/nodeGroup:NodeGroup": "eks:CreateNodegroup",
+    "eks/podIdentityAssociation:PodIdentityAssociation": (
+        "eks:CreatePodIdentityAssociation"
+    ),
+    "iam/instanceProfile:InstanceProfile": "iam:CreateInstanceProfile",
+    "iam/policy:Policy": "iam:CreatePolicy",
+    "iam/role:Role": "iam:CreateRole",
+    "iam/rolePolicy:RolePolicy": "iam:PutRolePolicy",
+    "iam/rolePolicyAttachment:RolePolicyAttachment": "iam:AttachRolePolicy",
+    "kms/alias:Alias": "kms:CreateAlias",
+    "kms/key:Key": "kms:CreateKey",
+    "sqs/queue:Queue": "sqs:CreateQueue",
+    "sqs/queuePolicy:QueuePolicy": "sqs:SetQueueAttributes",
+    "vpc/securityGroupEgressRule:SecurityGroupEgressRule": (
+        "ec2:AuthorizeSecurityGroupEgress"
+    ),
+    "vpc/securityGroupIngressRule:SecurityGroupIngressRule": (
+        "ec2:AuthorizeSecurityGroupIngress"
+    ),
+}
+"""The action that makes each type of a cell."""
+
+
+def test_the_deploy_role_can_make_every_type(cell: Recording, plan: CellPlan) -> None:
+    args = DeployRoleArgs(
+        fleet=Belongings.of(plan.fleet, plan.cell.account),
+        subjects=("repo:demo-org/demo:environment:production",),
+        provider_arn="arn:of:github",
+        issuer="https://token.actions.githubusercontent.com",
+        boundaries=["arn:of:boundary"],
+    )
+    allowed = {
+        action
+        for found in deploy_statements(args).values()
+        for statement in found
+        if statement["Effect"] == "Allow"
+        for action in statement["Action"]
+    }
+    made = {
+        resource.type.removeprefix("aws:")
+        for resource in cell.resources
+        if resource.type.startswith("aws:") and resource.custom
+    }
+    assert made <= MADE_BY.keys()
+    assert {MADE_BY[kind] for kind in made} <= allowed
 
 
 @pytest.mark.slow

@@ -466,17 +466,17 @@ def test_another_account_s_classes_insert_with_a_role_each() -> None:
         if r.name.startswith("central-stores-telemetry-insert-")
     ]
     assert [r.inputs["name"] for r in inserts] == [
-        "lf-ue1--telemetry--tests",
         "lf-ue1--telemetry--builds",
         "lf-ue1--telemetry--releases",
+        "lf-ue1--telemetry--tests",
     ]
-    (trusted,) = json.loads(inserts[0].inputs["assumeRolePolicy"])["Statement"]
+    (trusted,) = json.loads(inserts[-1].inputs["assumeRolePolicy"])["Statement"]
     assert trusted["Condition"] == {
         "ArnEquals": {
             "aws:PrincipalArn": [f"arn:aws:iam::{ACCOUNT}:role/lf-ue1--job--tests"]
         }
     }
-    policy = json.loads(found.one(f"{inserts[0].name}-policy").inputs["policy"])
+    policy = json.loads(found.one(f"{inserts[-1].name}-policy").inputs["policy"])
     stream = "pytorch--central--telemetry-untrusted-pr"
     assert policy["Statement"][0]["Resource"] == [
         f"arn:aws:firehose:us-east-2:{CENTRAL_ACCOUNT}:deliverystream/{stream}"

@@ -128,7 +128,7 @@ def _established(api: Api) -> list[str]:
         for found in api.list("apiextensions.k8s.io/v1", DEFINITION)
         if any(
             condition["type"] == "Established" and condition["status"] == "True"
-            for condition in found.get("status", {}).get("conditions", [])
+            for condition in found.get("status", {}).get("conditions") or []
         )
     ]
 

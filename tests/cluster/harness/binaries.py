@@ -24,16 +24,27 @@ import re
 import shutil
 import subprocess
 import tempfile
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
+
+import pytest
 
 VERSION = "1.34.4"
-"""Version that is built when no newer one is found (proxy.golang.org, 2025)."""
+"""Version that is built when no newer one is found (a version of the Go module `k8s.io/kubernetes`)."""
 
 OLDEST = (1, 34)
 """Oldest version whose answers the tests trust."""
 
-_SERVERS = ("kube-apiserver", "kube-controller-manager")
+GO_FOLDERS = ("/usr/local/go/bin",)
+"""Where Go's own installer puts `go`, looked at after PATH."""
+
+_PROGRAMS = {
+    "etcd": "go.etcd.io/etcd/server/v3",
+    "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+    "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+}
 
 
 class Unavailable(Exception):
@@ -55,8 +66,11 @@ class Binaries:
     controller_manager: Path
 
 
-def find_binaries() -> Binaries:
+def find_binaries(tell: Callable[[str], None] = lambda text: None) -> Binaries:
     """Return the programs, built when they are not here yet.
+
+    Args:
+        tell: Told in one line when they must be built first.
 
     Raises:
         Unavailable: They are not here and cannot be built.
@@ -65,14 +79,46 @@ def find_binaries() -> Binaries:
     apiserver = _found("kube-apiserver")
     manager = _found("kube-controller-manager")
     etcd = _found("etcd")
-    if not (apiserver and manager):
-        _build(cache, with_etcd=etcd is None)
-        apiserver, manager = (cache / name for name in _SERVERS)
-        etcd = etcd or cache / "etcd"
-    elif etcd is None:
-        _build(cache, with_etcd=True, with_servers=False)
-        etcd = cache / "etcd"
-    return Binaries(etcd, apiserver, manager)
+    missing = [
+        name
+        for name, found in zip(_PROGRAMS, (etcd, apiserver, manager), strict=True)
+        if found is None
+    ]
+    if missing:
+        if _go_tool() is None:
+            raise Unavailable(
+                f"no {', '.join(missing)} in KUBEBUILDER_ASSETS or PATH "
+                "(Kubernetes 1.34 or newer), and no go to build them with"
+            )
+        tell(f"building {', '.join(missing)} {VERSION} into {cache}, once")
+        _build(cache, missing)
+    return Binaries(
+        etcd or cache / "etcd",
+        apiserver or cache / "kube-apiserver",
+        manager or cache / "kube-controller-manager",
+    )
+
+
+def module_folder(module: str, version: str) -> Path:
+    """Return the folder of a Go module's source, fetched when it is not here yet.
+
+    Raises:
+        Unavailable: There is no `go`, or it cannot fetch the module.
+    """
+    with tempfile.TemporaryDirectory(prefix="runfleet-module-") as folder:
+        asked = f"{module}@{version}"
+        found = _go(Path(folder), "mod", "download", "-json", asked)
+    return Path(json.loads(found)["Dir"])
+
+
+def stop(reason: str) -> NoReturn:
+    """Skip a test that cannot be made here; fail it where `CI` is `true`.
+
+    A check that was never made must not look green where it counts.
+    """
+    if os.environ.get("CI") == "true":
+        pytest.fail(reason, pytrace=False)
+    pytest.skip(reason)
 
 
 def cache_folder() -> Path:
@@ -103,25 +149,21 @@ def _new_enough(program: Path) -> bool:
     return bool(version) and tuple(map(int, version.groups())) >= OLDEST
 
 
-def _build(cache: Path, with_etcd: bool, with_servers: bool = True) -> None:
-    go = shutil.which("go") or shutil.which("go", path="/usr/local/go/bin")
-    if go is None:
-        raise Unavailable(
-            "no kube-apiserver 1.34 or newer in KUBEBUILDER_ASSETS or PATH, "
-            "and no go to build it with"
-        )
+def _build(cache: Path, programs: Sequence[str]) -> None:
+    """Build programs, each with the versions that Kubernetes itself requires."""
     cache.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="runfleet-kubernetes-") as folder:
         work = Path(folder)
-        (work / "go.mod").write_text(_go_mod(go, work), encoding="utf-8")
-        names = [f"k8s.io/kubernetes/cmd/{name}" for name in _SERVERS]
-        targets = dict(zip(names, _SERVERS, strict=True)) if with_servers else {}
-        if with_etcd:
-            targets["go.etcd.io/etcd/server/v3"] = "etcd"
-        for package, name in targets.items():
-            _go(go, work, "build", "-trimpath", "-ldflags", _stamp(),
-                "-o", str(work / name), package)  # fmt: skip
+        (work / "go.mod").write_text(_go_mod(work), encoding="utf-8")
+        for name in programs:
+            flags = ["-trimpath", "-ldflags", _stamp(), "-o", str(work / name)]
+            _go(work, "build", *flags, _PROGRAMS[name])
             _install(work / name, cache / name)
+
+
+def _go_tool() -> str | None:
+    folders = [os.environ.get("PATH", ""), *GO_FOLDERS]
+    return shutil.which("go", path=os.pathsep.join(folders))
 
 
 def _install(built: Path, target: Path) -> None:
@@ -131,11 +173,11 @@ def _install(built: Path, target: Path) -> None:
     partial.replace(target)
 
 
-def _go_mod(go: str, work: Path) -> str:
+def _go_mod(work: Path) -> str:
     """Return a module that can build Kubernetes' commands."""
     asked = f"k8s.io/kubernetes@v{VERSION}"
-    described = json.loads(_go(go, work, "mod", "download", "-json", asked))
-    listed = json.loads(_go(go, work, "mod", "edit", "-json", described["GoMod"]))
+    described = json.loads(_go(work, "mod", "download", "-json", asked))
+    listed = json.loads(_go(work, "mod", "edit", "-json", described["GoMod"]))
     minor = VERSION.partition(".")[2]
     staging = sorted(
         needed["Path"]
@@ -165,7 +207,10 @@ def _stamp() -> str:
     return " ".join(["-s", "-w", *flags])
 
 
-def _go(go: str, folder: Path, *words: str) -> str:
+def _go(folder: Path, *words: str) -> str:
+    go = _go_tool()
+    if go is None:
+        raise Unavailable(f"no go for {words[-1]}")
     environment = {**os.environ, "GOFLAGS": "-mod=mod", "CGO_ENABLED": "0"}
     environment |= {"GOWORK": "off"}
     done = subprocess.run(
@@ -173,5 +218,5 @@ def _go(go: str, folder: Path, *words: str) -> str:
     )
     if done.returncode:
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
-        raise Unavailable(f"go {words[0]} of Kubernetes {VERSION} failed: {last}")
+        raise Unavailable(f"go {' '.join([words[0], words[-1]])} failed: {last}")
     return done.stdout

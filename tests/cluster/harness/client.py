@@ -11,6 +11,7 @@ import json
 import re
 import ssl
 import threading
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from http.client import HTTPSConnection
@@ -90,7 +91,11 @@ class Answer:
 
 
 class Api:
-    """A client with one connection for each thread."""
+    """A client with one connection for each thread.
+
+    Attributes:
+        counts: How many objects were applied, reviews asked, pods taken and refused.
+    """
 
     def __init__(self, address: str, authority: Path, pair: Pair) -> None:
         parts = urlsplit(address)
@@ -100,6 +105,8 @@ class Api:
         self._local = threading.local()
         self._connections: list[HTTPSConnection] = []
         self._kinds: dict[str, dict[str, tuple[str, bool]]] = {}
+        self._lock = threading.Lock()
+        self.counts: Counter[str] = Counter()
 
     def __enter__(self) -> Api:
         return self
@@ -122,6 +129,7 @@ class Api:
         Raises:
             Refused: The API server does not take it.
         """
+        self._count("applied")
         query = {"fieldManager": MANAGER, "fieldValidation": "Strict"}
         return self._send(
             "PATCH",
@@ -150,7 +158,16 @@ class Api:
         query = {"fieldValidation": "Strict"}
         if dry_run:
             query["dryRun"] = "All"
-        return self._send("POST", self._path(wanted), wanted, query, account)
+        path = self._path(wanted)
+        if wanted["kind"] != "Pod":
+            return self._send("POST", path, wanted, query, account)
+        try:
+            answer = self._send("POST", path, wanted, query, account)
+        except Refused:
+            self._count("pods refused")
+            raise
+        self._count("pods taken")
+        return answer
 
     def subresource(
         self,
@@ -190,6 +207,16 @@ class Api:
             raise
         return True
 
+    def post_as(
+        self, account: Account, version: str, kind: str, spec: Mapping[str, Any]
+    ) -> Object:
+        """Post a review as an account and return the answer."""
+        self._count("reviews")
+        plural = f"{kind.lower()}s"
+        body = {"apiVersion": version, "kind": kind, "spec": spec}
+        path = f"{_root(version)}/{plural}"
+        return self._send("POST", path, body, account=account).object
+
     def review(self, account: Account, **attributes: str) -> bool:
         """Ask whether an account may do something (SubjectAccessReview).
 
@@ -199,6 +226,7 @@ class Api:
                 ``namespace``, ``name``; or ``verb`` and ``path`` for a path that is
                 no resource.
         """
+        self._count("reviews")
         where = (
             "nonResourceAttributes" if "path" in attributes else "resourceAttributes"
         )
@@ -233,6 +261,10 @@ class Api:
             if refused.code == 404:
                 return set()
             raise
+
+    def _count(self, what: str) -> None:
+        with self._lock:
+            self.counts[what] += 1
 
     def _path(self, wanted: Mapping[str, Any]) -> str:
         plural, namespaced = self._kind(wanted["apiVersion"], wanted["kind"])
@@ -286,8 +318,27 @@ class Api:
     def _exchange(
         self, verb: str, target: str, headers: list[tuple[str, str]], data: bytes | None
     ) -> tuple[int, tuple[str, ...], bytes]:
-        """Send a request; return the status, the warnings and the body."""
+        """Send a request; return the status, the warnings and the body.
+
+        A connection that the API server closed while nobody used it is opened again.
+        """
         connection = self._connection()
+        used = connection.sock is not None
+        try:
+            return self._once(connection, verb, target, headers, data)
+        except ConnectionError:
+            if not used:
+                raise
+            return self._once(connection, verb, target, headers, data)
+
+    def _once(
+        self,
+        connection: HTTPSConnection,
+        verb: str,
+        target: str,
+        headers: list[tuple[str, str]],
+        data: bytes | None,
+    ) -> tuple[int, tuple[str, ...], bytes]:
         try:
             connection.putrequest(verb, target, skip_accept_encoding=True)
             for name, value in headers:

@@ -175,6 +175,8 @@ class _Api:
             "service-cluster-ip-range": "10.96.0.0/16",
             "authorization-mode": "Node,RBAC",
             "enable-admission-plugins": "NodeRestriction",
+            # As managed clusters have it: refusing privileged pods is for policies.
+            "allow-privileged": "true",
             "profiling": "false",
         }
         return [str(self._binaries.apiserver), *_flags(flags)]

@@ -73,7 +73,12 @@ def build(program: Callable[[], object]) -> list[Built]:
             service = args.typ.partition(":")[2].partition("/")[0]
             named = args.inputs.get("name") or args.name
             arn = f"arn:aws:{service}::{ACCOUNT}:{kind}/{named}"
-            return f"{args.name}-id", {**args.inputs, "arn": arn}
+            derived = {"arn": arn}
+            if args.typ == "gcp:serviceaccount/account:Account":
+                derived["email"] = f"{args.name}@fleet.iam.gserviceaccount.com"
+            if args.typ.endswith(":UserAssignedIdentity"):
+                derived |= {"name": args.name, "principalId": f"{args.name}-principal"}
+            return f"{args.name}-id", {**args.inputs, **derived}
 
         def call(self, args: mocks.MockCallArgs) -> Any:
             return {}

@@ -46,6 +46,9 @@ PROMOTED = (
 )
 """What the promoter moves; releases and telemetry it does not touch."""
 
+DEFAULT_APP_SECRET = "runfleet/github-app"
+"""Secret with the key of the one App, when the fleet file names no App."""
+
 _STREAM = replace(names.FIREHOSE, limit=names.FIREHOSE.limit - len("-untrusted-pr"))
 
 
@@ -202,6 +205,27 @@ def federated_role(project: str, runner_class: RunnerClass) -> str:
     return names.IAM_ROLE.encode(project, "federated", runner_class.name)
 
 
+def secrets_role(cell: Cell) -> str:
+    """Return the name of the role of External Secrets in a cell."""
+    return names.IAM_ROLE.encode(cell.cluster, "secrets-reader")
+
+
+def app_secret(fleet: Fleet, trust: Trust) -> str:
+    """Return the name of the secret with the App's key of a trust level."""
+    app = fleet.github.app_for(trust)
+    return app.secret if app is not None else DEFAULT_APP_SECRET
+
+
+def app_secrets(fleet: Fleet) -> tuple[str, ...]:
+    """Return the names of all secrets with keys of Apps, sorted.
+
+    Those that the fleet file names, and the default one when a class needs it.
+    """
+    known = {app.secret for app in fleet.github.apps.values()}
+    used = {app_secret(fleet, c.trust) for c in fleet.runner_classes.values()}
+    return tuple(sorted(known | used))
+
+
 def promoter_role(project: str) -> str:
     """Return the name of the promoter's role."""
     return names.IAM_ROLE.encode(project, CENTRAL_STACK, "promoter")
@@ -213,7 +237,9 @@ def boundary_policy(*parts: str) -> str:
 
 
 def job_boundaries(fleet: Fleet, account: str) -> list[str]:
-    """Return the ARNs of every boundary of job identities in an account.
+    """Return the ARNs of every boundary that the stacks of an account make.
+
+    Those of jobs, of the promoter, and of External Secrets.
 
     Args:
         fleet: The fleet.
@@ -226,7 +252,8 @@ def job_boundaries(fleet: Fleet, account: str) -> list[str]:
             found.append((central.region, boundary_policy(fleet.project, kind)))
     for cell in fleet.cells.values():
         if cell.provider is Provider.AWS and cell.account == account:
-            found.append((cell.region, boundary_policy(cell.cluster, "job")))
+            for kind in ("job", "secrets"):
+                found.append((cell.region, boundary_policy(cell.cluster, kind)))
     return [
         f"arn:{partition(region)}:iam::{account}:policy/{name}"
         for region, name in found

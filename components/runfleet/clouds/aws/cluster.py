@@ -101,7 +101,8 @@ class ClusterArgs:
         region: Region.
         labels: The required labels.
         network_id: Id of the VPC.
-        subnet_ids: Private subnets for the control plane's interfaces and base nodes.
+        subnet_ids: Private subnets for base nodes.
+        control_subnet_ids: Private subnets for the API server's interfaces.
         node_security_group_id: Security group of every node.
         version: Kubernetes version.
         addons: Add-on versions by name.
@@ -123,6 +124,7 @@ class ClusterArgs:
     labels: Mapping[str, str]
     network_id: pulumi.Input[str]
     subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
+    control_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]]
     node_security_group_id: pulumi.Input[str]
     version: str
     addons: Mapping[str, str]
@@ -143,6 +145,7 @@ class ClusterArgs:
         plan: CellPlan,
         network_id: pulumi.Input[str],
         subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]],
+        control_subnet_ids: pulumi.Input[Sequence[pulumi.Input[str]]],
         node_security_group_id: pulumi.Input[str],
         deploy_role: str = "",
     ) -> ClusterArgs:
@@ -151,7 +154,8 @@ class ClusterArgs:
         Args:
             plan: The cell's plan.
             network_id: Id of the VPC.
-            subnet_ids: Private subnets.
+            subnet_ids: Private subnets for base nodes.
+            control_subnet_ids: Private subnets for the API server's interfaces.
             node_security_group_id: Security group of every node.
             deploy_role: ARN of the role that the deployment assumes.
 
@@ -167,6 +171,7 @@ class ClusterArgs:
             labels=plan.ci_labels,
             network_id=network_id,
             subnet_ids=subnet_ids,
+            control_subnet_ids=control_subnet_ids,
             node_security_group_id=node_security_group_id,
             version=plan.pins.value(VERSION_PIN),
             addons={
@@ -419,7 +424,7 @@ class Cluster(pulumi.ComponentResource):
             version=args.version,
             role_arn=role.arn,
             vpc_config=aws.eks.ClusterVpcConfigArgs(
-                subnet_ids=args.subnet_ids,
+                subnet_ids=args.control_subnet_ids,
                 security_group_ids=[group.id],
                 endpoint_private_access=True,
                 endpoint_public_access=public,

@@ -6,14 +6,26 @@ environment: restrict its deployment branches to the protected one and ask for
 approval there (GitHub documentation, "Managing environments for deployment").
 
 It is no administrator. It holds the actions that the stacks' resources need, listed
-one by one, in the stacks' regions. What it may do with IAM is bound three times:
+one by one, in the stacks' regions, on what belongs to the fleet
+(:mod:`runfleet.clouds.aws.belongings`); ``*`` stands only for actions that IAM knows
+no resource type for. Networks and addresses carry no names in their ARNs, so it
+removes only those with the project's label.
+
+What it may do with IAM is bound three times:
 
 * only roles, policies and instance profiles whose names begin as the fleet's do;
-* roles of jobs, inside and outside the clusters, and of the promoter only with one of
-  the fleet's permissions boundaries on them, which it cannot take off again, and
-  nothing of its own;
+* roles of jobs, inside and outside the clusters, of the promoter and of External
+  Secrets only with one of the fleet's permissions boundaries on them, which it cannot
+  take off again, and nothing of its own;
 * it may assume no role at all, so a role that it makes is of no use to itself, and it
   may pass roles only to the services of this floor.
+
+In the clusters it gives access to nodes, to the admins whom the fleet file named when
+the role was made, and to itself; a new admin needs the role to be made anew.
+
+It has a permissions boundary of its own, which it can neither take off nor rewrite: a
+policy that is attached to it later adds nothing outside this floor's services, the
+stacks' regions and the fleet's own part of IAM.
 
 What stays is in the nature of the work: whoever may change the fleet may run code on
 the fleet's nodes, and the boundaries are part of the stacks, so they hold a mistake in
@@ -30,7 +42,45 @@ from typing import Any
 import pulumi
 import pulumi_aws as aws
 
-from runfleet.clouds.aws import names
+from runfleet.clouds.aws import addresses, names
+from runfleet.clouds.aws.belongings import Belongings
+from runfleet.clouds.aws.cluster import ADMIN_POLICY
+from runfleet.clouds.aws.deploy_actions import (
+    ACCOUNT_DEFAULTS,
+    ADMINISTER,
+    ADMIT,
+    ALERTS,
+    BUCKETS,
+    BUDGETS,
+    CHANGE_ROLES,
+    CLUSTER,
+    CLUSTER_NEW,
+    COSTS,
+    DROP_BOUNDARY,
+    IMAGE_CACHE,
+    INTERRUPTIONS,
+    KEYS,
+    KEYS_LEND,
+    KEYS_NEW,
+    KEYS_OPEN,
+    LOGS,
+    LOGS_READ,
+    MANAGE_IAM,
+    NETWORK,
+    NETWORK_READ,
+    NETWORK_REMOVE,
+    PASSED_TO,
+    READ_IAM,
+    READ_ISSUER,
+    REPOSITORIES,
+    SCALING,
+    SCALING_READ,
+    SERVICES,
+    SERVICES_WITH_ROLES,
+    START,
+    STREAMS,
+    actions,
+)
 from runfleet.clouds.aws.federation import (
     exact,
     subjects,
@@ -45,191 +95,7 @@ from runfleet.clouds.aws.grants import (
 )
 from runfleet.spec.github import FederatedRepository
 
-PASSED_TO = (
-    "ec2.amazonaws.com",
-    "ecr.amazonaws.com",
-    "eks.amazonaws.com",
-    "firehose.amazonaws.com",
-    "pods.eks.amazonaws.com",
-    "vpc-flow-logs.amazonaws.com",
-)
-"""Services that the stacks hand roles to."""
-
-
-def _actions(service: str, text: str) -> tuple[str, ...]:
-    return tuple(f"{service}:{action}" for action in text.split())
-
-
-NETWORK = _actions(
-    "ec2",
-    """
-    AllocateAddress AssociateRouteTable AttachInternetGateway
-    AuthorizeSecurityGroupEgress AuthorizeSecurityGroupIngress CreateFlowLogs
-    CreateInternetGateway CreateLaunchTemplate CreateLaunchTemplateVersion
-    CreateNatGateway CreateRoute CreateRouteTable CreateSecurityGroup CreateSubnet
-    CreateTags CreateVpc CreateVpcEndpoint DeleteFlowLogs DeleteInternetGateway
-    DeleteLaunchTemplate DeleteLaunchTemplateVersions DeleteNatGateway DeleteRoute
-    DeleteRouteTable DeleteSecurityGroup DeleteSubnet DeleteTags DeleteVpc
-    DeleteVpcEndpoints DescribeAddresses DescribeAddressesAttribute
-    DescribeAvailabilityZones DescribeFlowLogs DescribeImages DescribeInstanceTypes
-    DescribeInternetGateways DescribeLaunchTemplateVersions DescribeLaunchTemplates
-    DescribeNatGateways DescribeNetworkAcls DescribeNetworkInterfaces
-    DescribePrefixLists DescribeRouteTables DescribeSecurityGroupRules
-    DescribeSecurityGroups DescribeSubnets DescribeTags DescribeVpcAttribute
-    DescribeVpcEndpoints DescribeVpcs DetachInternetGateway DisassociateAddress
-    DisassociateRouteTable ModifyLaunchTemplate ModifySecurityGroupRules
-    ModifySubnetAttribute ModifyVpcAttribute ModifyVpcEndpoint ReleaseAddress
-    ReplaceRoute ReplaceRouteTableAssociation RevokeSecurityGroupEgress
-    RevokeSecurityGroupIngress RunInstances UpdateSecurityGroupRuleDescriptionsEgress
-    UpdateSecurityGroupRuleDescriptionsIngress
-    """,
-)
-
-"""``ec2:RunInstances``: EKS checks that whoever makes a node group may start machines
-from its launch template (EKS user guide, "Customize managed nodes with launch
-templates")."""
-
-CLUSTER = _actions(
-    "eks",
-    """
-    AssociateAccessPolicy AssociateEncryptionConfig CreateAccessEntry CreateAddon
-    CreateCluster CreateNodegroup CreatePodIdentityAssociation DeleteAccessEntry
-    DeleteAddon DeleteCluster DeleteNodegroup DeletePodIdentityAssociation
-    DescribeAccessEntry DescribeAddon DescribeAddonVersions DescribeCluster
-    DescribeNodegroup DescribePodIdentityAssociation DescribeUpdate
-    DisassociateAccessPolicy ListAccessEntries ListAddons
-    ListAssociatedAccessPolicies ListNodegroups ListPodIdentityAssociations
-    ListTagsForResource TagResource UntagResource UpdateAccessEntry UpdateAddon
-    UpdateClusterConfig UpdateClusterVersion UpdateNodegroupConfig
-    UpdateNodegroupVersion UpdatePodIdentityAssociation
-    """,
-)
-
-DATA = (
-    *_actions(
-        "s3",
-        """
-        CreateBucket GetAccelerateConfiguration GetBucketAcl GetBucketCORS
-        GetBucketLocation GetBucketLogging GetBucketObjectLockConfiguration
-        GetBucketOwnershipControls GetBucketPolicy GetBucketPublicAccessBlock
-        GetBucketRequestPayment GetBucketTagging GetBucketVersioning
-        GetBucketWebsite GetEncryptionConfiguration GetLifecycleConfiguration
-        GetReplicationConfiguration ListBucket PutBucketObjectLockConfiguration
-        PutBucketOwnershipControls PutBucketPolicy PutBucketPublicAccessBlock
-        PutBucketTagging PutBucketVersioning PutEncryptionConfiguration
-        PutLifecycleConfiguration
-        """,
-    ),
-    *_actions(
-        "ecr",
-        """
-        CreatePullThroughCacheRule CreateRepository CreateRepositoryCreationTemplate
-        DeleteLifecyclePolicy DeletePullThroughCacheRule
-        DeleteRepositoryCreationTemplate DeleteRepositoryPolicy
-        DescribePullThroughCacheRules DescribeRepositories
-        DescribeRepositoryCreationTemplates GetLifecyclePolicy GetRepositoryPolicy
-        ListTagsForResource PutImageScanningConfiguration PutImageTagMutability
-        PutLifecyclePolicy SetRepositoryPolicy TagResource UntagResource
-        UpdatePullThroughCacheRule UpdateRepositoryCreationTemplate
-        """,
-    ),
-    *_actions(
-        "firehose",
-        """
-        CreateDeliveryStream DescribeDeliveryStream ListTagsForDeliveryStream
-        StartDeliveryStreamEncryption TagDeliveryStream UntagDeliveryStream
-        UpdateDestination
-        """,
-    ),
-    *_actions(
-        "kms",
-        """
-        CreateAlias CreateGrant CreateKey DescribeKey EnableKeyRotation GetKeyPolicy
-        GetKeyRotationStatus ListAliases ListResourceTags PutKeyPolicy TagResource
-        UntagResource UpdateAlias UpdateKeyDescription
-        """,
-    ),
-)
-
-SIGNALS = (
-    *_actions(
-        "logs",
-        """
-        AssociateKmsKey CreateLogGroup DeleteLogGroup DescribeLogGroups
-        ListTagsForResource PutRetentionPolicy TagResource UntagResource
-        """,
-    ),
-    *_actions(
-        "sqs",
-        """
-        CreateQueue DeleteQueue GetQueueAttributes GetQueueUrl ListQueueTags
-        SetQueueAttributes TagQueue UntagQueue
-        """,
-    ),
-    *_actions(
-        "events",
-        """
-        DeleteRule DescribeRule ListTagsForResource ListTargetsByRule PutRule
-        PutTargets RemoveTargets TagResource UntagResource
-        """,
-    ),
-    *_actions(
-        "sns",
-        """
-        CreateTopic DeleteTopic GetTopicAttributes ListTagsForResource
-        SetTopicAttributes TagResource UntagResource
-        """,
-    ),
-)
-
-BILLING = (
-    *_actions(
-        "budgets",
-        "ListTagsForResource ModifyBudget TagResource UntagResource ViewBudget",
-    ),
-    *_actions("ce", "ListCostAllocationTags UpdateCostAllocationTagsStatus"),
-)
-
-SERVICES_WITH_ROLES = (
-    "autoscaling.amazonaws.com",
-    "ec2.amazonaws.com",
-    "eks-nodegroup.amazonaws.com",
-    "eks.amazonaws.com",
-    "spot.amazonaws.com",
-)
-"""Services that make a role of their own when an account first uses them."""
-
-READ_IAM = _actions(
-    "iam",
-    """
-    GetInstanceProfile GetPolicy GetPolicyVersion GetRole
-    GetRolePolicy ListAttachedRolePolicies ListInstanceProfilesForRole
-    ListPolicyVersions ListRolePolicies
-    """,
-)
-
-CHANGE_ROLES = _actions(
-    "iam",
-    """
-    AttachRolePolicy CreateRole DeleteRolePolicy DetachRolePolicy
-    PutRolePermissionsBoundary PutRolePolicy
-    """,
-)
-"""What IAM lets a condition on the role's permissions boundary hold (service
-authorization reference of IAM, condition key ``iam:PermissionsBoundary``)."""
-
-MANAGE_IAM = _actions(
-    "iam",
-    """
-    AddRoleToInstanceProfile CreateInstanceProfile CreatePolicy CreatePolicyVersion
-    DeleteInstanceProfile DeletePolicy DeletePolicyVersion DeleteRole
-    RemoveRoleFromInstanceProfile TagInstanceProfile TagPolicy TagRole
-    UntagInstanceProfile UntagPolicy UntagRole UpdateAssumeRolePolicy UpdateRole
-    UpdateRoleDescription
-    """,
-)
-
-PARTS = ("network", "cluster", "data", "identity")
+PARTS = ("network", "cluster", "data", "signals", "identity", "guards")
 """The policies of the role: one would be longer than AWS accepts."""
 
 
@@ -238,10 +104,7 @@ class DeployRoleArgs:
     """What :class:`DeployRole` makes.
 
     Attributes:
-        account: Account that it deploys to.
-        regions: Regions that it deploys to.
-        prefixes: What the names of the fleet's things in the account begin with: the
-            project, and the clusters.
+        fleet: What belongs to the fleet in the account that it deploys to.
         subjects: Exact subjects whose tokens are accepted.
         provider_arn: ARN of the identity provider of the account.
         issuer: Address of the issuer.
@@ -251,9 +114,7 @@ class DeployRoleArgs:
         tags: Its tags.
     """
 
-    account: str
-    regions: Sequence[str]
-    prefixes: Sequence[str]
+    fleet: Belongings
     subjects: tuple[str, ...]
     provider_arn: pulumi.Input[str]
     issuer: str
@@ -265,11 +126,21 @@ class DeployRoleArgs:
     @property
     def role_name(self) -> str:
         """Name of the role."""
-        return names.IAM_ROLE.encode(self.prefixes[0], "deploy")
+        return names.IAM_ROLE.encode(self.fleet.project, "deploy")
+
+    @property
+    def boundary_name(self) -> str:
+        """Name of its own permissions boundary."""
+        return addresses.boundary_policy(self.fleet.project, "deploy")
+
+    @property
+    def role_arn(self) -> str:
+        """ARN of the role."""
+        return self.fleet.arn("iam", f"role/{self.role_name}", "")
 
     def policy_name(self, part: str) -> str:
         """Return the name of one of its policies."""
-        return names.IAM_POLICY.encode(self.prefixes[0], "deploy", part)
+        return names.IAM_POLICY.encode(self.fleet.project, "deploy", part)
 
 
 def deploy_subjects(
@@ -309,6 +180,16 @@ class DeployRole(pulumi.ComponentResource):
             raise ValueError("a deploy role needs the boundaries of the roles it makes")
         super().__init__("runfleet:aws:DeployRole", name, None, options)
         own = pulumi.ResourceOptions(parent=self, protect=True)
+        boundary = aws.iam.Policy(
+            f"{name}-boundary",
+            name=args.boundary_name,
+            description="The most that the deployment can ever do",
+            policy=document(
+                deploy_boundary(args), MANAGED_POLICY_LIMIT, "the deploy boundary"
+            ),
+            tags=args.tags,
+            opts=own,
+        )
         role = web_identity_role(
             name,
             args.role_name,
@@ -316,7 +197,7 @@ class DeployRole(pulumi.ComponentResource):
             pulumi.Output.from_input(args.provider_arn).apply(
                 lambda arn: web_identity_trust(arn, accepted, args.issuer)
             ),
-            None,
+            boundary.arn,
             args.tags,
             self,
         )
@@ -341,69 +222,192 @@ class DeployRole(pulumi.ComponentResource):
 def deploy_statements(args: DeployRoleArgs) -> dict[str, list[Statement]]:
     """Return what the role may do, split into policies that AWS's limit has room for.
 
-    ``Resource: "*"`` stands where most things get their id when they are created; the
-    region bounds it.
+    ARNs leave the region out, which the condition on every statement holds.
     """
-    region = {"StringEquals": {"aws:RequestedRegion": list(args.regions)}}
-    everything = ["*"]
-    data = [allow("Data", DATA, everything, region)]
-    if args.state_bucket:
-        bucket = f"arn:{names.partition(args.regions[0])}:s3:::{args.state_bucket}"
-        state = _actions("s3", "DeleteObject GetObject PutObject")
-        data.append(allow("State", state, [f"{bucket}/*"]))
-        data.append(allow("StateList", ("s3:ListBucket",), [bucket]))
-    if args.secrets_key:
-        use = ("kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey")
-        data.append(allow("Secrets", use, [args.secrets_key]))
+    fleet = args.fleet
+
+    def on(sid: str, actions: Sequence[str], resources: Sequence[str]) -> Statement:
+        return allow(sid, actions, resources, fleet.in_regions())
+
+    every = ["*"]
     return {
-        "network": [allow("Network", NETWORK, everything, region)],
-        "cluster": [
-            allow("Cluster", CLUSTER, everything, region),
-            allow("Signals", SIGNALS, everything, region),
-            allow("Billing", BILLING, everything),
+        "network": [
+            on("Account", (*NETWORK_READ, *ACCOUNT_DEFAULTS), every),
+            on("Network", NETWORK, fleet.network()),
+            _labelled(fleet, "Remove", NETWORK_REMOVE, fleet.network()),
+            on("Start", START, fleet.machines()),
         ],
-        "data": data,
+        "cluster": _cluster_statements(args),
+        "data": [
+            on("Buckets", BUCKETS, fleet.buckets()),
+            on("Repositories", REPOSITORIES, fleet.repositories()),
+            on("ImageCache", IMAGE_CACHE, every),
+            on("Streams", STREAMS, fleet.streams()),
+            on("NewKeys", KEYS_NEW, every),
+            on("Keys", KEYS, [*fleet.keys(), *fleet.aliases()]),
+            _labelled(fleet, "KeyPolicies", KEYS_OPEN, fleet.keys()),
+            allow(
+                "KeyGrants",
+                KEYS_LEND,
+                fleet.keys(),
+                {**fleet.in_regions(), "Bool": {"kms:GrantIsForAWSResource": "true"}},
+            ),
+            *_state_statements(args),
+        ],
+        "signals": [
+            on("FindLogs", LOGS_READ, every),
+            on("Logs", LOGS, fleet.logs()),
+            on("FindScaling", SCALING_READ, every),
+            on("Scaling", SCALING, fleet.scaling_groups()),
+            on("Interruptions", INTERRUPTIONS, fleet.interruptions()),
+            on("Alerts", ALERTS, fleet.alerts()),
+            allow("Budgets", BUDGETS, fleet.budgets()),
+            allow("Costs", COSTS, every),
+        ],
         "identity": _identity_statements(args),
+        "guards": _guards(args),
     }
 
 
+def deploy_boundary(args: DeployRoleArgs) -> list[Statement]:
+    """Return the most that the role can ever do, whatever is attached to it."""
+    fleet = args.fleet
+    own = [*fleet.iam("role"), *fleet.iam("instance-profile")]
+    return [
+        allow("Services", SERVICES, ["*"], fleet.in_regions()),
+        allow("Billing", ("budgets:*", "ce:*"), ["*"]),
+        allow(
+            "OwnIdentities", ("iam:*",), [*own, *fleet.iam("policy", names.IAM_POLICY)]
+        ),
+        allow("ServiceRoles", *_service_roles(fleet)),
+        allow("Issuer", READ_ISSUER, [_issuer(args)]),
+        *_state_statements(args),
+        _deny("NotItself", (*CHANGE_ROLES, *MANAGE_IAM), _itself(args)),
+        _deny("KeepBoundaries", DROP_BOUNDARY, ["*"]),
+    ]
+
+
+def _cluster_statements(args: DeployRoleArgs) -> list[Statement]:
+    """Return what the role may do in the clusters; whom it lets in is named.
+
+    An access entry for a person or role (``STANDARD``) can be made an administrator;
+    one for nodes (``EC2_LINUX``) cannot (EKS user guide, "Create access entries").
+    """
+    fleet, region = args.fleet, args.fleet.in_regions()["StringEquals"]
+    admin = f"arn:{fleet.partition}:eks::aws:cluster-access-policy/{ADMIN_POLICY}"
+    people = list(dict.fromkeys([*fleet.admins, args.role_arn]))
+    nodes = fleet.iam("role")
+    return [
+        allow("New", CLUSTER_NEW, ["*"], fleet.in_regions()),
+        allow("Clusters", CLUSTER, fleet.in_clusters(), fleet.in_regions()),
+        allow(
+            "AdmitAdmins",
+            ADMIT,
+            fleet.the_clusters(),
+            {
+                "StringEquals": {**region, "eks:accessEntryType": "STANDARD"},
+                "ArnEquals": {"eks:principalArn": people},
+            },
+        ),
+        allow(
+            "AdmitNodes",
+            ADMIT,
+            fleet.the_clusters(),
+            {
+                "StringEquals": {**region, "eks:accessEntryType": "EC2_LINUX"},
+                "ArnLike": {"eks:principalArn": nodes},
+            },
+        ),
+        allow(
+            "Administer",
+            ADMINISTER,
+            fleet.access_entries(),
+            {
+                "StringEquals": region,
+                "ArnEquals": {"eks:policyArn": admin, "eks:principalArn": people},
+            },
+        ),
+    ]
+
+
+def _state_statements(args: DeployRoleArgs) -> list[Statement]:
+    """Return what the role may do with Pulumi's state and the key of its secrets."""
+    found: list[Statement] = []
+    if args.state_bucket:
+        bucket = f"arn:{args.fleet.partition}:s3:::{args.state_bucket}"
+        objects = actions("s3", "DeleteObject GetObject PutObject")
+        found.append(allow("State", objects, [f"{bucket}/*"]))
+        found.append(allow("StateList", ("s3:ListBucket",), [bucket]))
+    if args.secrets_key:
+        use = ("kms:Decrypt", "kms:Encrypt", "kms:GenerateDataKey")
+        found.append(allow("Secrets", use, [args.secrets_key]))
+    return found
+
+
 def _identity_statements(args: DeployRoleArgs) -> list[Statement]:
-    iam = f"arn:{names.partition(args.regions[0])}:iam::{args.account}"
-    roles = [f"{iam}:role/{prefix}-*" for prefix in args.prefixes]
-    policies = [f"{iam}:policy/{prefix}-*" for prefix in args.prefixes]
-    profiles = [f"{iam}:instance-profile/{prefix}-*" for prefix in args.prefixes]
-    jobs = [
-        f"{iam}:role/{prefix}-*{kind}*"
-        for prefix in args.prefixes
-        for kind in ("job-", "federated-", "promoter")
+    """Return what the role may do with IAM."""
+    fleet = args.fleet
+    roles = fleet.iam("role")
+    everything = [
+        *roles,
+        *fleet.iam("policy", names.IAM_POLICY),
+        *fleet.iam("instance-profile"),
     ]
-    own = [
-        f"{iam}:role/{args.role_name}",
-        *(f"{iam}:policy/{args.policy_name(part)}" for part in PARTS),
-    ]
-    unbounded = {"StringNotEquals": {"iam:PermissionsBoundary": list(args.boundaries)}}
     services = {"StringEquals": {"iam:PassedToService": list(PASSED_TO)}}
     return [
-        allow("Read", READ_IAM, [*roles, *policies, *profiles]),
+        allow("Manage", (*READ_IAM, *MANAGE_IAM), everything),
         allow("ChangeRoles", CHANGE_ROLES, roles),
-        allow("Manage", MANAGE_IAM, [*roles, *policies, *profiles]),
         allow("Pass", ("iam:PassRole",), roles, services),
-        allow(
-            "ServiceRoles",
-            ("iam:CreateServiceLinkedRole",),
-            [f"{iam}:role/aws-service-role/*"],
-            {"StringEquals": {"iam:AWSServiceName": list(SERVICES_WITH_ROLES)}},
-        ),
-        allow(
-            "Issuer",
-            ("iam:GetOpenIDConnectProvider",),
-            [f"{iam}:oidc-provider/{args.issuer.removeprefix('https://')}"],
-        ),
-        _deny("BoundedJobs", CHANGE_ROLES, jobs, unbounded),
-        _deny("KeepBoundaries", ("iam:DeleteRolePermissionsBoundary",), ["*"]),
-        _deny("NotItself", (*CHANGE_ROLES, *MANAGE_IAM), own),
+        allow("ServiceRoles", *_service_roles(fleet)),
+        allow("Issuer", READ_ISSUER, [_issuer(args)]),
+    ]
+
+
+def _guards(args: DeployRoleArgs) -> list[Statement]:
+    """Return what the role may not do, whatever allows it."""
+    bounded = [
+        f"{role}{kind}*"
+        for role in args.fleet.iam("role")
+        for kind in ("job-", "federated-", "promoter", "secrets-reader")
+    ]
+    unbounded = {"StringNotEquals": {"iam:PermissionsBoundary": list(args.boundaries)}}
+    return [
+        _deny("BoundedJobs", CHANGE_ROLES, bounded, unbounded),
+        _deny("KeepBoundaries", DROP_BOUNDARY, ["*"]),
+        _deny("NotItself", (*CHANGE_ROLES, *MANAGE_IAM), _itself(args)),
         _deny("NoOtherRole", ("sts:AssumeRole",), ["*"]),
     ]
+
+
+def _itself(args: DeployRoleArgs) -> list[str]:
+    """Return the ARNs of the role, its policies and its boundary."""
+    policies = [args.boundary_name, *(args.policy_name(part) for part in PARTS)]
+    arns = [args.fleet.arn("iam", f"policy/{policy}", "") for policy in policies]
+    return [args.role_arn, *arns]
+
+
+def _issuer(args: DeployRoleArgs) -> str:
+    host = args.issuer.removeprefix("https://")
+    return args.fleet.arn("iam", f"oidc-provider/{host}", "")
+
+
+def _service_roles(
+    fleet: Belongings,
+) -> tuple[tuple[str, ...], list[str], Mapping[str, Any]]:
+    return (
+        ("iam:CreateServiceLinkedRole",),
+        [fleet.arn("iam", "role/aws-service-role/*", "")],
+        {"StringEquals": {"iam:AWSServiceName": list(SERVICES_WITH_ROLES)}},
+    )
+
+
+def _labelled(
+    fleet: Belongings, sid: str, actions: Sequence[str], resources: Sequence[str]
+) -> Statement:
+    """Allow actions on what carries the project's label."""
+    region = fleet.in_regions()["StringEquals"]
+    label = {"aws:ResourceTag/ci_project": fleet.project}
+    return allow(sid, actions, resources, {"StringEquals": {**region, **label}})
 
 
 def _deny(

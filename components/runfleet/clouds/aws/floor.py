@@ -14,6 +14,7 @@ import pulumi_aws as aws
 
 from runfleet.clouds.aws import addresses
 from runfleet.clouds.aws.autoscaler import Autoscaler, AutoscalerArgs
+from runfleet.clouds.aws.belongings import Belongings
 from runfleet.clouds.aws.budget import (
     Budget,
     BudgetArgs,
@@ -37,9 +38,15 @@ from runfleet.clouds.aws.identity import (
 from runfleet.clouds.aws.network import Network, NetworkArgs
 from runfleet.clouds.aws.nodes import NodePool, NodePoolArgs
 from runfleet.clouds.aws.promoter import Promoter, PromoterArgs
+from runfleet.clouds.aws.secrets_reader import SecretsReader, SecretsReaderArgs
 from runfleet.clouds.aws.stores import Stores, StoresArgs
 from runfleet.clouds.aws.tags import tags
-from runfleet.clouds.protocols import AppSecretSource, StackSettings, StoreHandle
+from runfleet.clouds.protocols import (
+    AppSecretSource,
+    SecretsIdentity,
+    StackSettings,
+    StoreHandle,
+)
 from runfleet.placement.plan import (
     CellPlan,
     CentralPlan,
@@ -97,6 +104,7 @@ class AwsFloor:
             plan,
             network.network_id,
             _inputs(network.node_subnet_ids),
+            _inputs(network.control_subnet_ids),
             network.node_security_group_id,
             settings.deploy_role,
         )
@@ -205,6 +213,27 @@ class AwsFloor:
         args = BudgetArgs.from_plan(plan)
         return None if args is None else Budget(name, args, options)
 
+    def secrets_reader(
+        self,
+        name: str,
+        plan: CellPlan,
+        cluster: Cluster,
+        namespace: str,
+        service_account: str,
+        options: pulumi.ResourceOptions,
+    ) -> SecretsIdentity:
+        """Make the role of External Secrets, bound to it by EKS Pod Identity.
+
+        Its pods get credentials only when the association was there before them.
+        """
+        args = SecretsReaderArgs.from_plan(
+            plan, cluster.cluster_name, namespace, service_account
+        )
+        reader = SecretsReader(name, args, options)
+        return SecretsIdentity(
+            reader.service_account_annotations, (reader.association,)
+        )
+
     def account(
         self,
         name: str,
@@ -223,7 +252,6 @@ class AwsFloor:
         if repository is None:
             return {}
         fleet, place = plan.fleet, plan.central
-        cells = [c for c in fleet.cells.values() if c.account == place.account]
         known = next(
             (r for r in fleet.github.federation if r.repository == repository),
             FederatedRepository(repository=repository),
@@ -231,9 +259,7 @@ class AwsFloor:
         role = DeployRole(
             f"{name}-deploy",
             DeployRoleArgs(
-                account=place.account,
-                regions=sorted({place.region, *(cell.region for cell in cells)}),
-                prefixes=[fleet.project, *(cell.cluster for cell in cells)],
+                fleet=Belongings.of(fleet, place.account),
                 subjects=deploy_subjects(
                     known, settings.values.get("deployEnvironment", "production")
                 ),
@@ -250,8 +276,7 @@ class AwsFloor:
 
     def app_secret(self, plan: CellPlan, planned: PlannedClass) -> AppSecretSource:
         """Say in which secret of Secrets Manager the App's key of a class is."""
-        app = plan.fleet.github.app_for(planned.runner_class.trust)
-        key = app.secret if app is not None else "runfleet/github-app"
+        key = addresses.app_secret(plan.fleet, planned.runner_class.trust)
         settings = {
             "service": "SecretsManager",
             "region": plan.cell.region,
@@ -281,9 +306,7 @@ class AwsFloor:
             )
         return self._boundaries[stack]
 
-    def _oidc(
-        self, plan: CentralPlan, options: pulumi.ResourceOptions
-    ) -> GitHubOidc:
+    def _oidc(self, plan: CentralPlan, options: pulumi.ResourceOptions) -> GitHubOidc:
         if plan.stack not in self._github:
             self._github[plan.stack] = GitHubOidc(
                 f"{plan.stack}-github-oidc",

@@ -72,11 +72,13 @@ class BoundaryArgs:
         policy_name: Name of the managed policy.
         policy: Its document (:func:`boundary_document`).
         tags: Its tags.
+        description: What it bounds.
     """
 
     policy_name: str
     policy: pulumi.Input[str]
     tags: Mapping[str, str]
+    description: str = "The most that job identities of this stack can ever do"
 
     @classmethod
     def from_plan(
@@ -122,7 +124,7 @@ class BoundaryArgs:
 
 
 class PermissionsBoundary(pulumi.ComponentResource):
-    """The most that the job identities of a stack can ever do, as a managed policy.
+    """The most that some identities of a stack can ever do, as a managed policy.
 
     Attributes:
         arn: ARN of the policy, for ``permissions_boundary`` of roles.
@@ -140,7 +142,7 @@ class PermissionsBoundary(pulumi.ComponentResource):
         policy = aws.iam.Policy(
             f"{name}-policy",
             name=args.policy_name,
-            description="The most that job identities of this stack can ever do",
+            description=args.description,
             policy=args.policy,
             tags=args.tags,
             opts=pulumi.ResourceOptions(parent=self),

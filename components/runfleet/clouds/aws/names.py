@@ -23,6 +23,7 @@ import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 
 _DIGEST = 10
 _DIGESTED = re.compile(rf"-[0-9a-f]{{{_DIGEST}}}$")
@@ -69,11 +70,27 @@ class NameRule:
             return plain
         digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGEST]
         room = self.limit - len(self.prefix) - len(digest) - 1
-        readable = re.sub(r"[^a-z0-9]+", "-", joined.lower())[:room].strip("-")
-        name = f"{self.prefix}{readable or 'x'}-{digest}"
+        name = f"{self.prefix}{_readable(joined, room)}-{digest}"
         if not self.accepts(name):
             raise ValueError(f"{name!r} is no name of {self.kind}: {self.pattern}")
         return name
+
+    def globs(self, *parts: str) -> tuple[str, ...]:
+        """Return patterns that match every name whose first parts are these.
+
+        They match names of other parts too when those read alike: a name that was
+        cut and given a digest does not say where its parts end.
+
+        Args:
+            *parts: The first parts; at least one more follows in the names.
+        """
+        joined = self.separator.join(parts)
+        room = self.limit - len(self.prefix) - _DIGEST - 1
+        digested = f"{self.prefix}{_readable(joined, room)}-*"
+        plain = f"{self.prefix}{joined}{self.separator}*"
+        if self.shared_by_all or fnmatchcase(plain, digested):
+            return (digested,)
+        return plain, digested
 
     def accepts(self, name: str) -> bool:
         """Say whether a name is one that this encoder may make for the type."""
@@ -89,6 +106,11 @@ class NameRule:
                 for part in parts
             )
         )
+
+
+def _readable(joined: str, room: int) -> str:
+    """Return what can be read of a name that is given a digest."""
+    return re.sub(r"[^a-z0-9]+", "-", joined.lower())[:room].strip("-") or "x"
 
 
 _WORDS = r"[a-z0-9]+(?:[._-]+[a-z0-9]+)*"

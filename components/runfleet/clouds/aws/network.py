@@ -1,21 +1,20 @@
 """Network: a private VPC whose nodes can reach out on 443 and cannot be reached.
 
-Addresses follow the incumbent's plan (pytorch/ci-infra at b1ce4a6,
-``osdc/modules/eks/terraform/modules/vpc/main.tf``): the range is cut in four; three
-quarters are one private subnet per zone, and the last holds public subnets, each a
-256th of the range, for NAT gateways only. A third zone added later moves no subnet.
-
-AWS's own services are reached through VPC endpoints
-(:mod:`runfleet.clouds.aws.endpoints`).
+Which range holds what is in :mod:`runfleet.clouds.aws.ranges`. AWS's own services are
+reached through VPC endpoints (:mod:`runfleet.clouds.aws.endpoints`) in subnets of
+their own, and the cluster's API server has subnets of its own too; neither kind has
+a route out of the network. NetworkPolicy knows ranges only, so this is what lets job
+pods with an identity reach nothing private but the service endpoints, and runner pods
+nothing private but the API server.
 
 An existing network is used with ``network.adopt`` (its VPC id) and the setting
 ``node_subnets``; then only security groups are made, and flow logs, endpoints and
-gateways are its owner's.
+gateways are its owner's. Its endpoints and API server cannot be told apart from the
+rest of it, so it has no ranges for them.
 """
 
 from __future__ import annotations
 
-import ipaddress
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -28,68 +27,16 @@ from runfleet.clouds.aws.endpoints import (
     endpoint_policy,
     s3_endpoint_policy,
 )
-from runfleet.clouds.aws.keys import (
-    encryption_key,
-    logs_may_use,
-)
-from runfleet.clouds.aws.names import LOG_GROUP, SECURITY_GROUP, Place
-from runfleet.clouds.aws.roles import service_role, trusts_service
+from runfleet.clouds.aws.flow_logs import flow_logs
+from runfleet.clouds.aws.names import SECURITY_GROUP, Place
+from runfleet.clouds.aws.ranges import NetworkError, address_plan
 from runfleet.clouds.aws.settings import AwsSettings
 from runfleet.clouds.aws.tags import tags
-from runfleet.errors import RunfleetError
 from runfleet.placement.plan import CellPlan
 from runfleet.spec.cells import Provider
 
 DISCOVERY_TAG = "karpenter.sh/discovery"
 """Tag by which Karpenter's documentation finds a cluster's subnets."""
-
-
-class NetworkError(RunfleetError):
-    """A cell's network cannot be built as the fleet file describes it."""
-
-    exit_code = 2
-
-
-@dataclass(frozen=True)
-class AddressPlan:
-    """The subnets of a network, one of each kind per zone.
-
-    Attributes:
-        private: Ranges for nodes, pods and endpoints.
-        public: Ranges for NAT gateways.
-        resolver: The network's DNS resolver, its base address plus two.
-    """
-
-    private: tuple[str, ...]
-    public: tuple[str, ...]
-    resolver: str
-
-
-def address_plan(cidr: str, zones: int) -> AddressPlan:
-    """Cut a range into subnets.
-
-    Args:
-        cidr: An IPv4 range between /16 and /20: AWS takes nothing above /16, and
-            below /20 the public subnets fall under its smallest, /28.
-        zones: Two or three.
-
-    Raises:
-        NetworkError: The range or the number of zones does not fit.
-    """
-    network = ipaddress.ip_network(cidr, strict=False)
-    if not isinstance(network, ipaddress.IPv4Network) or not (
-        16 <= network.prefixlen <= 20
-    ):
-        raise NetworkError(f"network {cidr}: AWS needs an IPv4 range from /16 to /20")
-    if not 2 <= zones <= 3:
-        raise NetworkError(f"{zones} zones: a cell on AWS has two or three")
-    quarters = list(network.subnets(prefixlen_diff=2))
-    public = list(quarters[3].subnets(prefixlen_diff=6))
-    return AddressPlan(
-        private=tuple(str(quarter) for quarter in quarters[:zones]),
-        public=tuple(str(subnet) for subnet in public[:zones]),
-        resolver=f"{network.network_address + 2}/32",
-    )
 
 
 @dataclass(frozen=True)
@@ -171,11 +118,20 @@ class Network(pulumi.ComponentResource):
     Attributes:
         network_id: Id of the VPC.
         node_subnet_ids: Ids of the private subnets.
+        control_subnet_ids: Ids of the subnets for the API server's interfaces; those
+            for nodes when the network is adopted.
         node_security_group_id: Id of the security group of every node.
+        service_ranges: Ranges that hold nothing but endpoints of AWS's services;
+            empty when the network is adopted.
+        api_ranges: Ranges that hold nothing but the API server; empty when the
+            network is adopted.
     """
 
     network_id: pulumi.Output[str]
     node_subnet_ids: pulumi.Output[Sequence[str]]
+    control_subnet_ids: pulumi.Output[Sequence[str]]
+    service_ranges: Sequence[str]
+    api_ranges: Sequence[str]
     node_security_group_id: pulumi.Output[str]
 
     def __init__(
@@ -205,18 +161,34 @@ class Network(pulumi.ComponentResource):
             vpc = self._vpc()
             subnets = self._private_subnets(vpc)
             tables = self._routes(vpc, subnets)
-            self._flow_logs(vpc)
-            s3 = self._endpoints(vpc, subnets, tables)
+            inner = self._inner_table(vpc)
+            self.service_ranges = self._addresses.endpoints
+            self.api_ranges = self._addresses.control
+            services = self._inner_subnets("endpoints", self.service_ranges, vpc, inner)
+            control = self._inner_subnets("control", self.api_ranges, vpc, inner)
+            flow_logs(
+                name,
+                Place(args.cluster, args.account, args.region, args.labels),
+                vpc.id,
+                args.log_retention_days,
+                self,
+            )
+            s3 = self._endpoints(vpc, services, tables)
         else:
             vpc = aws.ec2.Vpc.get(f"{name}-vpc", args.adopt, opts=self._options())
-            subnets = self._adopted_subnets()
+            subnets = control = self._adopted_subnets()
+            self.service_ranges = self.api_ranges = ()
         self.network_id = vpc.id
         self.node_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in subnets])
+        self.control_subnet_ids = pulumi.Output.all(*[subnet.id for subnet in control])
         self.node_security_group_id = self._node_security_group(vpc, s3)
         self.register_outputs(
             {
                 "network_id": self.network_id,
                 "node_subnet_ids": self.node_subnet_ids,
+                "control_subnet_ids": self.control_subnet_ids,
+                "service_ranges": list(self.service_ranges),
+                "api_ranges": list(self.api_ranges),
                 "node_security_group_id": self.node_security_group_id,
             }
         )
@@ -284,6 +256,45 @@ class Network(pulumi.ComponentResource):
                 self._args.zones, self._addresses.private, strict=True
             )
         ]
+
+    def _inner_table(self, vpc: aws.ec2.Vpc) -> aws.ec2.RouteTable:
+        """Make the route table of subnets that nothing leaves the network from."""
+        return aws.ec2.RouteTable(
+            f"{self._name}-inner",
+            vpc_id=vpc.id,
+            routes=[],
+            tags=self._tags("inner"),
+            opts=self._options(),
+        )
+
+    def _inner_subnets(
+        self,
+        kind: str,
+        ranges: Sequence[str],
+        vpc: aws.ec2.Vpc,
+        table: aws.ec2.RouteTable,
+    ) -> list[aws.ec2.Subnet]:
+        """Make the subnets of a kind, which have no route but the local one."""
+        subnets: list[aws.ec2.Subnet] = []
+        for zone, cidr in zip(self._args.zones, ranges, strict=True):
+            name = f"{self._name}-{kind}-{zone}"
+            subnet = aws.ec2.Subnet(
+                name,
+                vpc_id=vpc.id,
+                availability_zone=zone,
+                cidr_block=cidr,
+                map_public_ip_on_launch=False,
+                tags=self._tags(f"{kind}-{zone}"),
+                opts=self._options(protect=True, retain_on_delete=True),
+            )
+            aws.ec2.RouteTableAssociation(
+                f"{name}-association",
+                subnet_id=subnet.id,
+                route_table_id=table.id,
+                opts=self._options(),
+            )
+            subnets.append(subnet)
+        return subnets
 
     def _adopted_subnets(self) -> list[aws.ec2.Subnet]:
         if not self._args.adopted_subnets:
@@ -387,73 +398,6 @@ class Network(pulumi.ComponentResource):
             allocation_id=address.allocation_id,
             tags=self._tags(f"nat-{zone}"),
             opts=self._options(depends_on=[gateway]),
-        )
-
-    def _flow_logs(self, vpc: aws.ec2.Vpc) -> None:
-        name, args = self._name, self._args
-        place = Place(args.cluster, args.account, args.region, args.labels)
-        group_name = LOG_GROUP.encode("runfleet", args.cluster, "flow-logs")
-        key = encryption_key(
-            f"{name}-flow-logs-key",
-            "flow-logs",
-            place,
-            [logs_may_use(place, group_name)],
-            self,
-        )
-        group = aws.cloudwatch.LogGroup(
-            f"{name}-flow-logs",
-            name=group_name,
-            retention_in_days=args.log_retention_days,
-            kms_key_id=key.arn,
-            tags=self._tags("flow-logs"),
-            opts=self._options(protect=True, retain_on_delete=True),
-        )
-        role, attached = service_role(
-            f"{name}-flow-logs-role",
-            "flow-logs",
-            place,
-            {
-                **trusts_service("vpc-flow-logs.amazonaws.com"),
-                "Condition": {
-                    "StringEquals": {"aws:SourceAccount": args.account},
-                    "ArnLike": {"aws:SourceArn": place.arn("ec2", "vpc-flow-log/*")},
-                },
-            },
-            self,
-            policies={
-                "write": [
-                    {
-                        "Sid": "Write",
-                        "Effect": "Allow",
-                        "Action": [
-                            "logs:CreateLogStream",
-                            "logs:DescribeLogStreams",
-                            "logs:PutLogEvents",
-                        ],
-                        "Resource": [
-                            place.arn("logs", f"log-group:{group_name}"),
-                            place.arn("logs", f"log-group:{group_name}:log-stream:*"),
-                        ],
-                    },
-                    {
-                        "Sid": "Find",
-                        "Effect": "Allow",
-                        "Action": ["logs:DescribeLogGroups"],
-                        "Resource": [place.arn("logs", "log-group:*")],
-                    },
-                ]
-            },
-        )
-        aws.ec2.FlowLog(
-            f"{name}-flow-log",
-            vpc_id=vpc.id,
-            traffic_type="ALL",
-            log_destination_type="cloud-watch-logs",
-            log_destination=group.arn,
-            iam_role_arn=role.arn,
-            max_aggregation_interval=600,
-            tags=self._tags("flow-log"),
-            opts=self._options(depends_on=attached),
         )
 
     def _endpoints(

@@ -6,13 +6,20 @@ its own, so that a misspelt key is an error and not silence.
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, ValidationError
 
 from runfleet.errors import InputError, Problem
-from runfleet.spec.base import Spec
+from runfleet.spec.base import Spec, Syntax
 from runfleet.spec.cells import Cell
+
+KeyArn = Annotated[
+    str,
+    Syntax(
+        r"arn:aws[a-z-]*:kms:[a-z0-9-]+:\d{12}:key/[A-Za-z0-9-]+", "a key's ARN", 256
+    ),
+]
 
 
 class StartupTaint(Spec):
@@ -34,6 +41,11 @@ class AwsSettings(Spec):
     )
     log_retention_days: int = Field(
         default=365, ge=1, description="How long flow and cluster logs are kept."
+    )
+    app_secret_keys: list[KeyArn] = Field(
+        default_factory=list[str],
+        description="ARNs of the KMS keys that encrypt the GitHub Apps' secrets, where "
+        "they have keys of their own.",
     )
     karpenter_replicas: int = Field(
         default=2, ge=2, le=10, description="Copies of the autoscaler."

@@ -14,7 +14,6 @@ from typing import Any, cast
 from runfleet.review.evaluators.aws import NOT_CROSS_CHECKED, AwsAccounts, Session
 from runfleet.review.evaluators.aws_reader import Resource
 from runfleet.review.evaluators.aws_verbs import (
-    Access,
     Store,
     VerbAccess,
     pod_access,
@@ -46,9 +45,9 @@ class AwsReader:
             kind = StoreKind(name)
             extra = cast("dict[str, str]", handle.get("extra") or {})
             for trust in Trust:
-                if bucket := handle.get("bucket_id"):
-                    if kind is not StoreKind.TELEMETRY:
-                        found.append(Part(kind, scope, trust, f"{bucket}/{trust}/"))
+                bucket = handle.get("bucket_id")
+                if bucket and kind is not StoreKind.TELEMETRY:
+                    found.append(Part(kind, scope, trust, f"{bucket}/{trust}/"))
                 if repository := handle.get("repository_id"):
                     found.append(
                         Part(kind, scope, trust, f"{repository}/{trust}", "images")
@@ -132,9 +131,7 @@ def _stores(parts: Sequence[Part]) -> list[Store]:
 
 def _plain(access: VerbAccess) -> Mapping[str, Any]:
     return {
-        **{
-            str(verb): str(access.of(verb)) for verb in Verb
-        },
+        **{str(verb): str(access.of(verb)) for verb in Verb},
         "beyond": access.beyond,
         "unclear": access.unclear,
         "without_tls": access.without_tls,
@@ -160,5 +157,3 @@ def _strangers(subjects: Sequence[str]) -> list[str]:
             f"{repository}-fork:{':'.join(subject.split(':')[2:])}",
         ]
     return [stranger for stranger in found if stranger not in subjects]
-
-
