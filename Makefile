@@ -4,7 +4,7 @@ BIN := .venv/bin
 STACKS ?=
 FLEET := playbooks/pytorch/fleet.yaml
 
-.PHONY: rehearse test test-all lint types layers bench docs clean
+.PHONY: rehearse test test-all test-slow test-cluster lint types layers bench docs clean
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
@@ -15,10 +15,17 @@ rehearse: .venv/ready
 	$(BIN)/runfleet rehearse $(STACKS)
 
 test: .venv/ready
-	$(BIN)/python -m pytest -q -n auto -m 'not slow'
+	$(BIN)/python -m pytest -q -n auto -m 'not slow and not cluster'
 
 test-all: .venv/ready lint types layers
-	$(BIN)/python -m pytest -q -n auto
+	$(BIN)/python -m pytest -q -n auto -m 'not cluster'
+
+test-slow: .venv/ready lint types layers
+	$(BIN)/python -m pytest -q -n auto -m 'slow and not cluster'
+
+# Needs a real API server: found by KUBEBUILDER_ASSETS or PATH, else built once with Go.
+test-cluster: .venv/ready
+	$(BIN)/python -m pytest -q -m cluster tests/cluster
 
 lint: .venv/ready
 	$(BIN)/ruff check .

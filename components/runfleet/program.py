@@ -8,12 +8,15 @@ resources, under the real engine and under a rehearsal.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pulumi
+import pulumi_github as github
+from pulumi.runtime.config import CONFIG, get_config_env
 
 from runfleet.catalogue.pins import PINS_NAME, Pins, load_pins
 from runfleet.catalogue.read import read_fleet
@@ -42,16 +45,23 @@ from runfleet.runners.runners import Runners, RunnersArgs
 from runfleet.spec.cells import Cell
 from runfleet.spec.fleet import Fleet
 from runfleet.spec.roles import Scope, StoreKind
+from runfleet.spec.source import nearest
 
 SETTINGS = (
     "deployEnvironment",
     "deployRepository",
     "payerAccount",
-    "proxy",
     "secretsKey",
     "stateBucket",
 )
 """Settings of a stack beside ``fleet`` and ``deployRole``; all may be left out."""
+
+
+_FORMS: Mapping[str, tuple[str, str]] = {
+    "deployRole": (r"\S+", "the id of an identity, such as arn:aws:iam::...:role/..."),
+    "deployRepository": (r"[\w.-]+/[\w.-]+", "a repository as owner/name"),
+    "payerAccount": (r"true|false", "true or false"),
+}
 
 
 class UnresolvedPinsError(RunfleetError):
@@ -251,10 +261,15 @@ class Central(pulumi.ComponentResource):
         }
         floor.budget(f"{name}-budget", plan, cloud)
         self.account = floor.account(f"{name}-account", plan, settings, cloud)
+        organization = github.Provider(
+            f"{name}-github",
+            owner=plan.fleet.github.organization,
+            base_url=f"{plan.fleet.github.url}/",
+        )
         RunnerGroups(
             f"{name}-runner-groups",
             RunnerGroupsArgs(plan=plan),
-            pulumi.ResourceOptions(parent=self),
+            pulumi.ResourceOptions(parent=self, provider=organization),
         )
         self.register_outputs(
             {"promoter": self.promoter, "federated": dict(self.federated)}
@@ -263,17 +278,15 @@ class Central(pulumi.ComponentResource):
 
 def _run(stack: str, config: pulumi.Config) -> None:
     root = project_root(Path.cwd())
-    fleet_path = root / config.require("fleet")
+    settings = _settings(stack, config)
+    fleet_path = root / settings.values["fleet"]
     fleet = read_fleet(fleet_path).fleet
     pins = load_pins(fleet_path.with_name(PINS_NAME))
-    settings = StackSettings(
-        deploy_role=config.get("deployRole") or "",
-        values={
-            name: value for name in SETTINGS if (value := config.get(name)) is not None
-        },
-    )
     _export_pins(stack, fleet, pins)
     if stack == CENTRAL_STACK:
+        if fleet.central is None:
+            message = "is missing, and stack central deploys it"
+            raise InputError([Problem(str(fleet_path), 0, "central", message)])
         central = Central(
             CENTRAL_STACK, CentralArgs(plan_central(fleet, pins), settings)
         )
@@ -303,6 +316,51 @@ def _run(stack: str, config: pulumi.Config) -> None:
     pulumi.export("stores", _exported(cell.stores))
     pulumi.export("roles", dict(cell.roles))
     pulumi.export("labels", [planned.label for planned in plan.classes])
+
+
+def _settings(stack: str, config: pulumi.Config) -> StackSettings:
+    """Read the stack's settings; all problems at once."""
+    values = {
+        name: value
+        for name in ("fleet", "deployRole", *SETTINGS)
+        if (value := config.get(name)) is not None
+    }
+    file = f"Pulumi.{stack}.yaml"
+    problems: list[Problem] = []
+    if not values.get("fleet"):
+        message = "is missing: the fleet file, from the folder of Pulumi.yaml"
+        problems.append(Problem(file, 0, "config.runfleet:fleet", message))
+    known = ("fleet", "deployRole", *SETTINGS)
+    for key in {**get_config_env(), **CONFIG.get()}:
+        namespace, _, name = key.partition(":")
+        if namespace == "runfleet" and name not in known:
+            problems.append(
+                Problem(
+                    file,
+                    0,
+                    f"config.{key}",
+                    "is not a known setting",
+                    found=name,
+                    allowed=", ".join(sorted(known)),
+                    nearest=nearest(name, known),
+                )
+            )
+    for name, (pattern, form) in _FORMS.items():
+        value = values.get(name)
+        if value is not None and not re.fullmatch(pattern, value):
+            problems.append(
+                Problem(
+                    file,
+                    0,
+                    f"config.runfleet:{name}",
+                    "is not valid",
+                    found=value,
+                    allowed=form,
+                )
+            )
+    if problems:
+        raise InputError(problems)
+    return StackSettings(values.get("deployRole", ""), values)
 
 
 def project_root(start: Path) -> Path:

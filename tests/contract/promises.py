@@ -539,9 +539,7 @@ PROMISES = (
     Promise("each planned node pool", _each_pool, _one_pool_less),
     Promise("encrypted disks", _nodes("disks_encrypted", "has open disks")),
     Promise("private nodes", _nodes("private", "can be reached")),
-    Promise(
-        "node credentials closed", _nodes("metadata_closed", "gives them to pods")
-    ),
+    Promise("node credentials closed", _nodes("metadata_closed", "gives them to pods")),
     Promise("labels on what is made later", _later_labels),
     Promise("private API", _cluster("public_ranges", (), "is open to")),
     Promise(
@@ -557,9 +555,7 @@ PROMISES = (
     Promise("no wildcard", _no_wildcard),
     Promise("only known permission sets", _known_sets),
     Promise("stateful things kept", _stateful_kept, _unprotected),
-    Promise(
-        "explicit providers", _explicit_providers, _other(NAMESPACE, provider="")
-    ),
+    Promise("explicit providers", _explicit_providers, _other(NAMESPACE, provider="")),
     Promise("names start with the cell", _names, _other(NAMESPACE, name="other")),
     Promise(
         "children of their component", _parents, _other(NAMESPACE, parent="nobody")

@@ -96,6 +96,8 @@ def change(
 ) -> Record:
     """Return a record in which one resource's inputs are edited.
 
+    Its outputs follow: what the program gives, the cloud gives back.
+
     Args:
         record: The record; it stays as it is.
         kind: Type of the resource.
@@ -106,7 +108,17 @@ def change(
     inputs = copy.deepcopy(dict(found.inputs))
     edit(inputs)
     assert inputs != found.inputs, f"the edit of {found.name} changes nothing"
-    return swap(record, found.urn, replace(found, inputs=inputs))
+    outputs = {
+        key: value
+        for key, value in found.outputs.items()
+        if key in inputs or key not in found.inputs
+    }
+    outputs |= {
+        key: value
+        for key, value in inputs.items()
+        if value != found.inputs.get(key) or key not in found.inputs
+    }
+    return swap(record, found.urn, replace(found, inputs=inputs, outputs=outputs))
 
 
 def swap(record: Record, urn: str, made: ResourceRecord | None) -> Record:

@@ -70,6 +70,11 @@ def cost() -> Iterator[analyzer_pb2_grpc.AnalyzerStub]:
     yield from serve("cost")
 
 
+@pytest.fixture
+def configurable() -> Iterator[analyzer_pb2_grpc.AnalyzerStub]:
+    yield from serve("security")
+
+
 def request(kind: str, properties: dict[str, Any]) -> Any:
     struct = struct_pb2.Struct()
     json_format.ParseDict(properties, struct)
@@ -160,3 +165,72 @@ def test_configuration_turns_on_remediation_of_labels(labelling: Any) -> None:
     assert json_format.MessageToDict(remedy.properties) == {
         "tags": {**tags, "ci_owner": "infra"}
     }
+
+
+def configure(stub: Any, name: str, level: str, **values: Any) -> None:
+    settings = struct_pb2.Struct()
+    json_format.ParseDict(values, settings)
+    stub.Configure(
+        analyzer_pb2.ConfigureAnalyzerRequest(
+            policyConfig={
+                name: analyzer_pb2.PolicyConfig(
+                    enforcementLevel=analyzer_pb2.EnforcementLevel.Value(level),
+                    properties=settings,
+                )
+            }
+        )
+    )
+
+
+@pytest.mark.parametrize("level", ["ADVISORY", "MANDATORY", "DISABLED"])
+def test_configuration_sets_the_level_of_a_rule(configurable: Any, level: str) -> None:
+    configure(configurable, "r-aws-05", level)
+    found = configurable.Analyze(
+        request("aws:ec2/subnet:Subnet", {"mapPublicIpOnLaunch": True})
+    )
+    wanted = [] if level == "DISABLED" else [level]
+    levels = [d.enforcementLevel for d in found.diagnostics]
+    assert levels == [analyzer_pb2.EnforcementLevel.Value(name) for name in wanted]
+
+
+def test_configuration_sets_parameters_and_keeps_the_other_defaults(
+    configurable: Any,
+) -> None:
+    egress = {"type": "egress", "protocol": "tcp", "cidrBlocks": ["0.0.0.0/0"]}
+    kind = "aws:ec2/securityGroupRule:SecurityGroupRule"
+    asked = request(kind, {**egress, "fromPort": 8443, "toPort": 8443})
+    assert names(configurable.Analyze(asked)) == ["r-aws-07"]
+    configure(configurable, "r-aws-07", "MANDATORY", ports=["443", "8443"])
+    assert names(configurable.Analyze(asked)) == []
+    configure(configurable, "r-aws-07", "MANDATORY")
+    assert names(configurable.Analyze(asked)) == ["r-aws-07"]
+
+
+def test_a_parameter_of_a_rule_about_a_stack_is_heard(configurable: Any) -> None:
+    struct = struct_pb2.Struct()
+    json_format.ParseDict({"disablePublicServiceEndpoint": True}, struct)
+    kind = "ibm:index/containerVpcCluster:ContainerVpcCluster"
+    asked = analyzer_pb2.AnalyzeStackRequest(
+        resources=[
+            analyzer_pb2.AnalyzerResource(
+                type=kind, properties=struct, urn="urn:c", name="c"
+            )
+        ]
+    )
+    assert names(configurable.AnalyzeStack(asked)) == ["r-ibm-11"]
+    configure(configurable, "r-ibm-11", "ADVISORY", set_elsewhere=True)
+    assert names(configurable.AnalyzeStack(asked)) == []
+
+
+@pytest.mark.parametrize("pack", list(Pack))
+def test_the_engine_is_told_levels_and_parameters(
+    pack: Pack, request: pytest.FixtureRequest
+) -> None:
+    stub = request.getfixturevalue(str(pack))
+    info = stub.GetAnalyzerInfo(empty_pb2.Empty())
+    for policy in info.policies:
+        rule = next(r for r in rules_of(pack) if r.id.lower() == policy.name)
+        level = "MANDATORY" if rule.severity.rank < 2 else "ADVISORY"
+        assert policy.enforcementLevel == analyzer_pb2.EnforcementLevel.Value(level)
+        declared = json_format.MessageToDict(policy.configSchema.properties)
+        assert set(declared) >= {p.name for p in rule.parameters}

@@ -212,3 +212,12 @@ def test_a_floor_without_its_sdk() -> None:
         "the SDK of aws is not installed (pulumi_aws)\n"
         "  get it with: pip install 'runfleet[aws]'\n"
     ), done.stderr.strip().splitlines()[-1]
+
+
+def test_a_misspelt_setting_names_the_nearest(refused: Run) -> None:
+    error = refused(fleet="fleet.yaml", deployRol="x", payerAccount="perhaps")
+    assert isinstance(error.__cause__, InputError)
+    text = str(error)
+    assert "config.runfleet:deployRol: is not a known setting" in text
+    assert "did you mean deployRole?" in text
+    assert "config.runfleet:payerAccount: is not valid; found perhaps" in text

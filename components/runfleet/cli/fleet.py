@@ -99,18 +99,11 @@ def _show_placement(report: dict[str, Any]) -> None:
 
     print_table(
         ("class", "cell", "pool", "jobs/machine", "USD/job-hour", "machines"),
-        (
-            (
-                entry["class"],
-                served["cell"],
-                served["pool"],
-                (served["first"] or {}).get("jobs", ""),
-                _price((served["first"] or {}).get("usd_job_h")),
-                " ".join(served["machines"]),
-            )
+        [
+            _served(str(entry["class"]), served)
             for entry in report["classes"]
             for served in entry["served"]
-        ),
+        ],
     )
     for entry in report["classes"]:
         for zero in entry["zeros"]:
@@ -124,6 +117,18 @@ def _show_placement(report: dict[str, Any]) -> None:
         typer.echo("cost " + ", ".join(f"{k} {v}" for k, v in cost.items()))
     for warning in report["warnings"]:
         typer.echo(f"warning: {warning}")
+
+
+def _served(name: str, served: dict[str, Any]) -> tuple[object, ...]:
+    first: dict[str, Any] = served["first"] or {}
+    return (
+        name,
+        served["cell"],
+        served["pool"],
+        first.get("jobs", ""),
+        _price(first.get("usd_job_h")),
+        " ".join(served["machines"]),
+    )
 
 
 def _price(value: float | None) -> str:

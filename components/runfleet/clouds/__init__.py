@@ -28,10 +28,10 @@ def floor_for(provider: Provider) -> Floor:
         MissingError: The cloud's SDK is not installed.
     """
     try:
-        module = importlib.import_module(f"runfleet.clouds.{provider}")
+        module = importlib.import_module(f"runfleet.clouds.{provider}.floor")
     except ModuleNotFoundError as error:
         raise MissingError(
             f"the SDK of {provider} is not installed ({error.name})",
             f"pip install 'runfleet[{provider}]'",
         ) from None
-    return cast("Floor", module.floor())
+    return cast("Floor", getattr(module, f"{provider.capitalize()}Floor")())

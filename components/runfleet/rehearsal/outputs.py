@@ -16,7 +16,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from runfleet.rehearsal.providers import aws, azure, generic, github, kubernetes
+from runfleet.rehearsal.providers import (
+    aws,
+    azure,
+    gcp,
+    generic,
+    github,
+    ibm,
+    kubernetes,
+)
 from runfleet.rehearsal.providers.subject import Derived, Subject
 
 Derivation = Callable[[Subject], Derived]
@@ -43,6 +51,8 @@ def tables() -> dict[str, Table]:
     return {
         "aws": Table(aws.derive, aws.invoke),
         "azure-native": Table(azure.derive, azure.invoke),
+        "gcp": Table(gcp.derive, gcp.invoke),
+        "ibm": Table(ibm.derive, ibm.invoke),
         "kubernetes": Table(kubernetes.derive, kubernetes.invoke),
         "github": Table(github.derive, github.invoke),
     }

@@ -334,10 +334,9 @@ def _references(
             path = Path(records) / name / "record.json"
             if path.is_file():
                 return read_record(path).outputs
-        raise RehearsalError(
-            f"stack {stack}",
-            f"it reads the outputs of stack {name}, which has no record yet; make it "
-            f"first with: runfleet rehearse {name}",
+        raise MissingError(
+            f"stack {stack} reads the outputs of stack {name}, which has no record yet",
+            f"runfleet rehearse {name}",
         )
 
     return read

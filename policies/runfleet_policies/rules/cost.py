@@ -147,8 +147,14 @@ def _budgets(stack: StackView, context: Context) -> Iterator[Breach]:
             unknown = error
     paying: dict[str, str] = {}
     for resource in stack.of("aws:*", "gcp:*", "azure-native:*", *TEMPLATES):
-        funder = _funder(resource)
-        if funder and not resource.type.startswith(FREE):
+        if resource.type.startswith(FREE):
+            continue
+        try:
+            funder = _funder(resource)
+        except CannotTell as error:
+            yield Breach(f"cannot tell: {error}", error.path, True, resource.urn)
+            continue
+        if funder:
             paying.setdefault(funder, resource.urn)
     missing = sorted(set(paying) - watched)
     if missing and unknown is not None:
@@ -162,10 +168,7 @@ def _funder(resource: ResourceView) -> str:
     carried = carrier(resource.type)
     if carried is None or carried.listed:
         return ""
-    try:
-        funder = resource.text(*carried.path, "ci_funder")
-    except CannotTell:
-        return ""
+    funder = resource.text(*carried.path, "ci_funder")
     return "" if funder == "shared" else funder
 
 

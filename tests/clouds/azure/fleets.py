@@ -237,9 +237,7 @@ class Recording:
         return dict(self[name].inputs)
 
     def of(self, kind: str) -> list[ResourceRecord]:
-        return [
-            r for r in self.record.resources if r.type == f"azure-native:{kind}"
-        ]
+        return [r for r in self.record.resources if r.type == f"azure-native:{kind}"]
 
     @property
     def native(self) -> list[ResourceRecord]:

@@ -32,7 +32,7 @@ from typing import NoReturn
 import pytest
 
 VERSION = "1.34.4"
-"""Version that is built when no newer one is found (a version of the Go module `k8s.io/kubernetes`)."""
+"""Version of the Go module `k8s.io/kubernetes` that is built when none is found."""
 
 OLDEST = (1, 34)
 """Oldest version whose answers the tests trust."""

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from cluster.harness.client import Account, Api
 
-WORKERS = 4
+WORKERS = 2
 
 Right = tuple[str, str]
 """Resource with its group, and verb: ``("pods/exec", "create")``."""

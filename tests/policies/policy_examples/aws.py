@@ -585,4 +585,15 @@ EXAMPLES = [
         "the provider's default tags",
         default_tags,
     ),
+    Example(
+        "R-EPH-01",
+        "a shared machine",
+        lambda: machine(tags={"ci_runner_class": "shared"}),
+    ),
+    Example(
+        "R-EPH-01",
+        "a machine of a class",
+        lambda: machine(tags={"ci_runner_class": "l-x86iamx-8-16"}),
+        ("stands for class l-x86iamx-8-16",),
+    ),
 ]

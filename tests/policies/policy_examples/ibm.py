@@ -357,4 +357,10 @@ EXAMPLES: list[Example] = [
         lambda: bucket(tagged=False),
         ("ci_project, ci_env",),
     ),
+    Example(
+        "R-EPH-01",
+        "an IBM machine of a class",
+        lambda: make("isInstance", name="m", tags=["ci_runner_class:l-s390x-8-16"]),
+        ("stands for class l-s390x-8-16",),
+    ),
 ]

@@ -346,6 +346,16 @@ NOTIFY = {
     ]
 }
 
+
+def legacy(**spec: object) -> CustomResource:
+    return CustomResource(
+        "legacy",
+        api_version="actions.summerwind.dev/v1alpha1",
+        kind="RunnerDeployment",
+        spec={"template": {"spec": {"repository": "demo-org/demo", **spec}}},
+    )
+
+
 EXAMPLES = [
     Example("R-K8S-01", "baseline for jobs", lambda: spaces("baseline")),
     Example("R-K8S-01", "restricted", lambda: controller_space("restricted")),
@@ -775,5 +785,17 @@ EXAMPLES = [
     ),
     Example(
         "R-TAG-01", "a bare scale set", lambda: scale_set(), ("ci_project, ci_env",)
+    ),
+    Example("R-EPH-01", "a scale set", lambda: scale_set()),
+    Example(
+        "R-EPH-01",
+        "the legacy controller, one job each",
+        lambda: legacy(ephemeral=True),
+    ),
+    Example(
+        "R-EPH-01",
+        "the legacy controller, many jobs",
+        lambda: legacy(ephemeral=False),
+        ("one job after the other",),
     ),
 ]

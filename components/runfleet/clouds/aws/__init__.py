@@ -1,6 +1,6 @@
 """AWS: the seven rooms on EKS, Karpenter, IAM, S3, ECR and Budgets.
 
-:func:`floor` is what :func:`runfleet.clouds.floor_for` asks for. The rooms are
+``floor.AwsFloor`` is what :func:`runfleet.clouds.floor_for` makes. The rooms are
 imported when they are first used, so that reading the names of AWS objects
 (:mod:`runfleet.clouds.aws.names`) does not load the SDK.
 """
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from runfleet.clouds.aws.network import Network as Network
     from runfleet.clouds.aws.nodes import NodePool as NodePool
     from runfleet.clouds.aws.stores import Stores as Stores
-    from runfleet.clouds.protocols import Floor
 
 _ROOMS = {
     "Autoscaler": "autoscaler",
@@ -38,15 +37,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "NodePool",
     "RunnerIdentity",
     "Stores",
-    "floor",
 ]
-
-
-def floor() -> Floor:
-    """Return the rooms of AWS."""
-    module = importlib.import_module("runfleet.clouds.aws.floor")
-    made: Floor = module.AwsFloor()
-    return made
 
 
 def __getattr__(name: str) -> Any:

@@ -1,9 +1,9 @@
 """Autoscaler: what starts and stops machines; on Azure it comes with the cluster.
 
-In an auto-provisioned cell AKS runs Karpenter itself, with an identity of AKS's own, and
-there is nothing to install. In a cluster-autoscaled cell AKS runs the cluster autoscaler
-with expander ``priority``, which reads the order of the pools from a ConfigMap: that is
-made here from the fleet's weights.
+In an auto-provisioned cell AKS runs Karpenter itself, with an identity of AKS's own,
+and there is nothing to install. In a cluster-autoscaled cell AKS runs the cluster
+autoscaler with expander ``priority``, which reads the order of the pools from a
+ConfigMap: that is made here from the fleet's weights.
 
 Either way node pools depend on :attr:`Autoscaler.ready`, and so on the cluster: on a
 destroy their machines go while the controller that stops them still runs.
@@ -123,7 +123,7 @@ class Autoscaler(pulumi.ComponentResource):
 
 
 def priorities(weights: Mapping[str, int]) -> str:
-    """Return the order of pools as the expander reads it: regular expressions by weight.
+    """Return the order of pools as the expander reads it: patterns by weight.
 
     A node group is called ``aks-<pool>-<number>-vmss``.
 

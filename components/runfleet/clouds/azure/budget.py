@@ -16,6 +16,7 @@ API, Budgets (at most five notifications), read 2026-11.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -71,7 +72,8 @@ class BudgetArgs:
         """
         here = plan.cell if isinstance(plan, CellPlan) else plan.central
         budget = plan.budget
-        if budget is None or _owner(plan.fleet, here.funder, here.account) != plan.stack:
+        owner = _owner(plan.fleet, here.funder, here.account)
+        if budget is None or owner != plan.stack:
             return None
         problems: list[Problem] = []
         start = _start(plan)
@@ -89,14 +91,12 @@ class BudgetArgs:
         to = budget.contact.to
         return cls(
             place=place_of(plan),
-            budget_name=names.BUDGET.encode(
-                plan.fleet.project, "budget", here.funder
-            ),
+            budget_name=names.BUDGET.encode(plan.fleet.project, "budget", here.funder),
             funder=here.funder,
             monthly=budget.monthly.amount,
             alerts=[alert.value for alert in budget.alerts],
             emails=[] if to.startswith(("#", "https://")) else [to],
-            start=start,
+            start=start.isoformat(),
         )
 
 
@@ -162,7 +162,7 @@ def notifications(args: BudgetArgs) -> Mapping[str, consumption.NotificationArgs
     }
 
 
-def _start(plan: CellPlan | CentralPlan) -> str | None:
+def _start(plan: CellPlan | CentralPlan) -> dt.date | None:
     """Return the budget's first day: the cell's own, else the first that says one."""
     cells = [c for c in plan.fleet.cells.values() if c.provider is Provider.AZURE]
     if isinstance(plan, CellPlan):

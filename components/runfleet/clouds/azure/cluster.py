@@ -19,19 +19,13 @@ group, or its resource id): its owner keeps network, keys, logs and system nodes
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pulumi
 import pulumi_kubernetes as k8s
-from pulumi_azure_native import (
-    containerservice,
-    managedidentity,
-    monitor,
-    operationalinsights,
-)
+from pulumi_azure_native import containerservice, managedidentity
 
 from runfleet.clouds.azure import names, roles
 from runfleet.clouds.azure.endpoints import EndpointSubnet
@@ -51,26 +45,14 @@ from runfleet.clouds.azure.modes import Mode, mode_of
 from runfleet.clouds.azure.places import Place, place_of
 from runfleet.clouds.azure.ranges import POD_RANGE, SERVICE_RANGE, dns_address
 from runfleet.clouds.azure.settings import AzureSettings, zone_numbers
-from runfleet.clouds.azure.tags import tags, with_labels
+from runfleet.clouds.azure.system import audit_logs, system_pool
+from runfleet.clouds.azure.tags import with_labels
 from runfleet.errors import RunfleetError
 from runfleet.placement.plan import CellPlan
 from runfleet.spec.cells import BaseNodes
 
 VERSION_PIN = "aks-version"
 """Pin of the Kubernetes version: major and minor, AKS takes the newest patch."""
-
-SYSTEM_TAINT = "CriticalAddonsOnly=true:NoSchedule"
-"""Taint of the system pool (AKS documentation, "Manage system node pools")."""
-
-LOGS = (
-    "kube-apiserver",
-    "kube-audit",
-    "kube-controller-manager",
-    "kube-scheduler",
-    "cluster-autoscaler",
-    "guard",
-)
-"""Control-plane logs; ``guard`` is the Entra authentication and authorisation."""
 
 AUTOSCALER_PROFILE = {
     "expander": "priority",
@@ -374,7 +356,8 @@ class Cluster(pulumi.ComponentResource):
                 )
             ),
             identity=containerservice.ManagedClusterIdentityArgs(
-                type="UserAssigned", user_assigned_identities=[control.id]
+                type=containerservice.ResourceIdentityType.USER_ASSIGNED,
+                user_assigned_identities=[control.id],
             ),
             identity_profile={
                 "kubeletidentity": containerservice.UserAssignedIdentityArgs(
@@ -418,7 +401,15 @@ class Cluster(pulumi.ComponentResource):
                 service_cidr=args.services,
                 dns_service_ip=dns_address(args.services),
             ),
-            agent_pool_profiles=[self._system_pool(args.base_nodes)],
+            agent_pool_profiles=[
+                system_pool(
+                    args.base_nodes,
+                    place,
+                    args.zones,
+                    args.node_subnet_id,
+                    args.node_image,
+                )
+            ],
             auto_upgrade_profile=(
                 containerservice.ManagedClusterAutoUpgradeProfileArgs(
                     upgrade_channel="patch", node_os_upgrade_channel="NodeImage"
@@ -431,7 +422,9 @@ class Cluster(pulumi.ComponentResource):
                 depends_on=[*allowed, self.vault.reachable, *args.after],
             ),
         )
-        logs = self._logs(cluster)
+        logs = audit_logs(
+            name, place, args.resource_group, cluster.id, args.log_retention_days, self
+        )
         return cluster, [cluster, logs]
 
     def _scaling(self) -> dict[str, Any]:
@@ -478,35 +471,6 @@ class Cluster(pulumi.ComponentResource):
             ),
         )
 
-    def _system_pool(
-        self, nodes: BaseNodes
-    ) -> containerservice.ManagedClusterAgentPoolProfileArgs:
-        args = self._args
-        return containerservice.ManagedClusterAgentPoolProfileArgs(
-            name="system",
-            mode="System",
-            type="VirtualMachineScaleSets",
-            os_type="Linux",
-            os_sku=args.node_image,
-            vm_size=nodes.machine,
-            count=nodes.count,
-            enable_auto_scaling=False,
-            availability_zones=list(args.zones),
-            vnet_subnet_id=args.node_subnet_id,
-            os_disk_size_gb=math.ceil(nodes.disk.gib),
-            os_disk_type="Managed",
-            enable_encryption_at_host=True,
-            enable_node_public_ip=False,
-            node_taints=[SYSTEM_TAINT],
-            security_profile=containerservice.AgentPoolSecurityProfileArgs(
-                enable_secure_boot=True, enable_vtpm=True, ssh_access="Disabled"
-            ),
-            upgrade_settings=containerservice.AgentPoolUpgradeSettingsArgs(
-                max_surge="1"
-            ),
-            tags=tags(args.place.labels),
-        )
-
     def _identity(self, purpose: str) -> managedidentity.UserAssignedIdentity:
         place = self._args.place
         return managedidentity.UserAssignedIdentity(
@@ -547,31 +511,3 @@ class Cluster(pulumi.ComponentResource):
             )
             for deployer in self._args.deployers
         ]
-
-    def _logs(self, cluster: containerservice.ManagedCluster) -> pulumi.Resource:
-        args, place = self._args, self._args.place
-        workspace = operationalinsights.Workspace(
-            f"{self._name}-logs",
-            workspace_name=names.WORKSPACE.encode(place.name, "logs"),
-            resource_group_name=args.resource_group,
-            location=place.region,
-            sku=operationalinsights.WorkspaceSkuArgs(name="PerGB2018"),
-            retention_in_days=args.log_retention_days,
-            features=operationalinsights.WorkspaceFeaturesArgs(
-                disable_local_auth=True, enable_log_access_using_only_resource_permissions=True
-            ),
-            public_network_access_for_query="Enabled",
-            opts=self._opts(protect=True, retain_on_delete=True),
-        )
-        return monitor.DiagnosticSetting(
-            f"{self._name}-audit",
-            name=names.DIAGNOSTICS.encode(place.name, "audit"),
-            resource_uri=cluster.id,
-            workspace_id=workspace.id,
-            log_analytics_destination_type="Dedicated",
-            logs=[
-                monitor.DiagnosticsLogSettingsArgs(category=category, enabled=True)
-                for category in LOGS
-            ],
-            opts=self._opts(),
-        )

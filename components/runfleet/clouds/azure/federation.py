@@ -2,8 +2,8 @@
 
 Jobs on donated machines or a vendor's own runners exchange the token that GitHub signs
 for each job. The token says which repository and which GitHub environment a job belongs
-to, so an identity takes exact subjects of one environment: never ``pull_request``, which
-any fork can be, and never a pattern.
+to, so an identity takes exact subjects of one environment: never ``pull_request``,
+which any fork can be, and never a pattern.
 
 GitHub writes a subject in two forms: with names, and, for repositories that were
 created, renamed or transferred since 2026-07-15, with numeric ids as well. Both are
@@ -135,9 +135,7 @@ class FederatedIdentity(pulumi.ComponentResource):
             location=args.place.region,
             opts=here,
         )
-        credentials(
-            name, identity, args.group, args.issuer, by_name(accepted), here
-        )
+        credentials(name, identity, args.group, args.issuer, by_name(accepted), here)
         assign_grants(
             name,
             args.place,

@@ -1,9 +1,9 @@
 """The Azure floor: how each room is made from a plan.
 
-This is the one module that knows all seven rooms of Azure at once. It hands each what it
-needs from the others, so that the rooms themselves take plain inputs. One object serves
-one stack, and remembers what rooms that do not see each other share: the network, whose
-subnet holds everybody's private endpoints, and the promoter's identity.
+This is the one module that knows all seven rooms of Azure at once. It hands each what
+it needs from the others, so that the rooms themselves take plain inputs. One object
+serves one stack, and remembers what rooms that do not see each other share: the
+network, whose subnet holds everybody's private endpoints, and the promoter's identity.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 Every class with grants has a user-assigned identity of its own in every cell; a class
 without grants has none. Its one federated credential takes tokens of exactly one
-namespace and service account of the cell's cluster, for Entra's exchange audience and no
-other. What it may do is the role assignments that :mod:`.grants` makes, each on one
+namespace and service account of the cell's cluster, for Entra's exchange audience and
+no other. What it may do is the role assignments that :mod:`.grants` makes, each on one
 container or one registry.
 
 The token that a pod exchanges lasts one hour and is projected for the one service
@@ -164,7 +164,12 @@ class RunnerIdentity(pulumi.ComponentResource):
         subject = f"system:serviceaccount:{args.namespace}:{args.service_account}"
         credentials(name, identity, args.group, args.issuer, {"pods": subject}, here)
         assign_grants(
-            name, args.place, identity.principal_id, args.assignments, args.handles, here
+            name,
+            args.place,
+            identity.principal_id,
+            args.assignments,
+            args.handles,
+            here,
         )
         self.identity_id = identity.id
         self.client_id = identity.client_id
@@ -300,4 +305,3 @@ def token_audiences(fleet: Fleet, planned: PlannedClass) -> tuple[str, ...]:
     stores = {store.kind for store in fleet.stores_in(Scope.CENTRAL)}
     wanted = any(grant.store in stores for grant in planned.granted(Scope.CENTRAL))
     return (AWS_AUDIENCE,) if wanted else ()
-

@@ -56,7 +56,7 @@ def key_vault(
         location=place.region,
         properties=keyvault.VaultPropertiesArgs(
             tenant_id=place.tenant,
-            sku=keyvault.SkuArgs(family="A", name="premium"),
+            sku=keyvault.SkuArgs(family="A", name=keyvault.SkuName.PREMIUM),
             enable_rbac_authorization=True,
             enable_soft_delete=True,
             enable_purge_protection=True,

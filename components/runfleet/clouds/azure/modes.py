@@ -66,13 +66,11 @@ def mode_of(plan: CellPlan) -> Mode:
                 f"{len(plan.node_pools)} node pools, AKS allows {POOL_LIMIT} of them"
             )
     if problems:
+        why = f"; it must be because {pools[0]}" if wanted == "auto" and pools else ""
         path = f"cells.{plan.cell.name}.settings.autoscaling"
-        why = f" because {pools[0]}" if wanted == "auto" and pools else ""
         raise InputError(
             [
-                Problem("fleet file", 0, path, f"cannot be {mode}{why}: {problem}")
-                if not why
-                else Problem("fleet file", 0, path, f"must be {mode}{why}, but {problem}")
+                Problem("fleet file", 0, path, f"cannot be {mode}: {problem}{why}")
                 for problem in problems
             ]
         )

@@ -112,9 +112,7 @@ PRIVATE_ENDPOINT = NameRule("a private endpoint", 64, rf"(?=..){_WORDS}")
 CLUSTER = NameRule("an AKS cluster", 63, _DASHED)
 """1 to 63 letters, digits, underscores and dashes."""
 
-AGENT_POOL = NameRule(
-    "an AKS node pool", 12, r"[a-z][a-z0-9]*", separator="", digest=9
-)
+AGENT_POOL = NameRule("an AKS node pool", 12, r"[a-z][a-z0-9]*", separator="", digest=9)
 """1 to 12 lower-case letters and digits, starting with a letter (Linux)."""
 
 STORAGE_ACCOUNT = NameRule(

@@ -406,7 +406,7 @@ class Network(pulumi.ComponentResource):
             minimum_tls_version="TLS1_2",
             public_network_access="Enabled",
             network_rule_set=storage.NetworkRuleSetArgs(
-                default_action="Deny", bypass="AzureServices"
+                default_action=storage.DefaultAction.DENY, bypass="AzureServices"
             ),
             encryption=storage.EncryptionArgs(
                 key_source="Microsoft.Storage", require_infrastructure_encryption=True
@@ -438,7 +438,8 @@ class Network(pulumi.ComponentResource):
             target_resource_id=made.id,
             storage_id=account.id,
             identity=network.ManagedServiceIdentityArgs(
-                type="UserAssigned", user_assigned_identities=[writer.id]
+                type=network.ResourceIdentityType.USER_ASSIGNED,
+                user_assigned_identities=[writer.id],
             ),
             format=network.FlowLogFormatParametersArgs(type="JSON", version=2),
             retention_policy=network.RetentionPolicyParametersArgs(

@@ -1,9 +1,9 @@
 """NodePool: machines of one shape, as AKS's Karpenter or its cluster autoscaler has it.
 
 Which of the two is the cell's business (:mod:`runfleet.clouds.azure.modes`); one node
-pool of the plan is one shape in both. Nodes have private addresses, are encrypted at the
-host on top of the encryption of their disks, have no SSH, and give an identity that can
-do nothing (the kubelet's). Jobs reach the metadata service no more than any other
+pool of the plan is one shape in both. Nodes have private addresses, are encrypted at
+the host on top of the encryption of their disks, have no SSH, and give an identity that
+can do nothing (the kubelet's). Jobs reach the metadata service no more than any other
 address: NetworkPolicy denies it, which Cilium enforces.
 
 *Auto-provisioned*: a ``NodePool`` and an ``AKSNodeClass``. A node is given back only

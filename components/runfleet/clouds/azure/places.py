@@ -15,7 +15,7 @@ from runfleet.errors import InputError, Problem
 from runfleet.placement.plan import CENTRAL_STACK, CellPlan, CentralPlan
 from runfleet.spec.cells import Provider
 from runfleet.spec.fleet import Fleet
-from runfleet.spec.roles import Grant, Scope, StoreKind, Trust, Verb
+from runfleet.spec.roles import Grant, Scope, StoreKind, Trust
 from runfleet.spec.stores import Store
 
 PROMOTED = (
@@ -162,5 +162,5 @@ def opened_to_internet(fleet: Fleet) -> frozenset[StoreKind]:
         for runner_class in fleet.external()
         if runner_class.federation
         for grant in runner_class.granted()
-        if grant.scope is Scope.CENTRAL and grant.verb in Verb
+        if grant.scope is Scope.CENTRAL
     )

@@ -1,12 +1,14 @@
 """The promoter, and what a cell does for what is central.
 
-RFC-0049 lets a runner publish into a local store from which "a separate trusted process"
-pulls. This is that process's identity: one GitHub workflow, in the environment
-``promoter``, may read what every cell's classes wrote and write it to the central stores.
+RFC-0049 lets a runner publish into a local store from which "a separate trusted
+process" pulls. This is that process's identity: one GitHub workflow, in the environment
+``promoter``, may read what every cell's classes wrote and write it to the central
+stores.
 
 Azure lets whoever owns a thing assign roles on it, so each side does its own half: the
-stack ``central`` lets the promoter write, and each cell (:class:`CentralAccess`) lets it
-read. A cell also makes the private endpoints by which its jobs reach the central stores.
+stack ``central`` lets the promoter write, and each cell (:class:`CentralAccess`) lets
+it read. A cell also makes the private endpoints by which its jobs reach the central
+stores.
 """
 
 from __future__ import annotations

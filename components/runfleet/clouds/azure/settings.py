@@ -7,17 +7,29 @@ and everything that is wrong is said at once.
 
 from __future__ import annotations
 
+import datetime as dt
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError
 
 from runfleet.errors import InputError, Problem
 from runfleet.spec.base import Spec
 from runfleet.spec.cells import Cell
+from runfleet.spec.units import Day
 
 _GUID = r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}"
 _RESOURCE = r"/subscriptions/[^/]+/resourceGroups/[^/]+/providers/.+"
+
+
+def _first_of_month(day: dt.date) -> dt.date:
+    if day.day != 1:
+        raise ValueError("the first day of a month")
+    return day
+
+
+MonthStart = Annotated[Day, AfterValidator(_first_of_month)]
+"""The first day of a month."""
 
 
 class AzureSettings(Spec):
@@ -69,9 +81,8 @@ class AzureSettings(Spec):
         default_factory=dict[str, int],
         description="Most machines by pool, such as {gpu: 20}, for each of its shapes.",
     )
-    budget_start: str | None = Field(
+    budget_start: MonthStart | None = Field(
         default=None,
-        pattern=r"20\d\d-(0[1-9]|1[0-2])-01",
         description="First day of the month in which the budget is made; Azure takes "
         "no earlier and the program reads no clock.",
     )

@@ -259,7 +259,7 @@ class Stores(pulumi.ComponentResource):
             location=place.region,
             kind="StorageV2",
             sku=storage.SkuArgs(name=f"Standard_{args.redundancy}"),
-            access_tier="Hot",
+            access_tier=storage.AccessTier.HOT,
             allow_blob_public_access=False,
             allow_shared_key_access=False,
             allow_cross_tenant_replication=False,
@@ -272,7 +272,10 @@ class Stores(pulumi.ComponentResource):
             minimum_tls_version="TLS1_2",
             public_network_access="Enabled" if opened else "Disabled",
             network_rule_set=storage.NetworkRuleSetArgs(
-                default_action="Allow" if opened else "Deny", bypass="None"
+                default_action=storage.DefaultAction.ALLOW
+                if opened
+                else storage.DefaultAction.DENY,
+                bypass="None",
             ),
             encryption=storage.EncryptionArgs(
                 key_source="Microsoft.Storage",
@@ -303,7 +306,7 @@ class Stores(pulumi.ComponentResource):
             account_name=account.name,
             container_name=store.name,
             resource_group_name=self.group,
-            public_access="None",
+            public_access=storage.PublicAccess.NONE,
             opts=self._kept(),
         )
         storage.ManagementPolicy(

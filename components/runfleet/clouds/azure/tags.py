@@ -9,8 +9,8 @@ exist. What a resource says of itself wins.
 The syntax of labels (:mod:`runfleet.spec.labels`) is legal in Azure tags as it stands,
 so the encoder changes nothing and is injective by being the identity. Limits: Azure
 documentation, "Use tags to organize your Azure resources" (read 2026-11): 50 tags on a
-resource, names of 512 characters (128 on storage accounts) without ``<>%&\\?/``,
-values of 256.
+resource, names of 512 characters (128 on storage accounts), values of 256, names
+without angle brackets, percent, ampersand, question mark and slashes.
 """
 
 from __future__ import annotations
@@ -20,6 +20,8 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 import pulumi
+
+from runfleet.clouds.azure.aliases import drop_old_types
 
 LIMIT = 50
 """The most tags on a resource."""
@@ -101,7 +103,10 @@ def with_labels(
         ValueError: Azure would refuse one of them.
     """
     return pulumi.ResourceOptions.merge(
-        options, pulumi.ResourceOptions(transforms=[label_transform(labels)])
+        options,
+        pulumi.ResourceOptions(
+            transforms=[label_transform(labels)], transformations=[drop_old_types]
+        ),
     )
 
 

@@ -70,7 +70,7 @@ class BudgetArgs:
             stack in the same project makes it.
 
         Raises:
-            InputError: No cell of the project names its billing account.
+            InputError: No cell names its billing account.
         """
         place = plan.cell if isinstance(plan, CellPlan) else plan.central
         budget, fleet = plan.budget, plan.fleet
@@ -153,6 +153,8 @@ class Budget(pulumi.ComponentResource):
             )
             self.topic_id = topic.id
         whole = int(args.monthly)
+        levels = [(alert / 100, "CURRENT_SPEND") for alert in args.alerts]
+        levels.append((1.0, "FORECASTED_SPEND"))
         budget = gcp.billing.Budget(
             f"{name}-budget",
             display_name=args.display_name,
@@ -171,10 +173,9 @@ class Budget(pulumi.ComponentResource):
                 }
             },
             threshold_rules=[
-                {"threshold_percent": alert / 100, "spend_basis": "CURRENT_SPEND"}
-                for alert in args.alerts
-            ]
-            + [{"threshold_percent": 1.0, "spend_basis": "FORECASTED_SPEND"}],
+                {"threshold_percent": share, "spend_basis": basis}
+                for share, basis in levels
+            ],
             all_updates_rule={
                 "monitoring_notification_channels": channels or None,
                 "pubsub_topic": self.topic_id,
@@ -188,12 +189,14 @@ class Budget(pulumi.ComponentResource):
 
 
 def billing_account(fleet: Fleet, project: str) -> str:
-    """Return the billing account of a project; empty when no cell names it."""
-    named = (
-        GcpSettings.of(cell).billing_account
-        for cell in fleet.cells.values()
-        if cell.provider is Provider.GCP and cell.account == project
-    )
+    """Return the billing account of a project; empty when no cell names one.
+
+    A cell of the project says it, or else one of another project: the section
+    ``central`` has no settings of its own.
+    """
+    cells = [c for c in fleet.cells.values() if c.provider is Provider.GCP]
+    cells.sort(key=lambda cell: cell.account != project)
+    named = (GcpSettings.of(cell).billing_account for cell in cells)
     return next((account for account in named if account), "")
 
 

@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import pulumi_gcp as gcp
@@ -261,9 +261,7 @@ class Cluster(pulumi.ComponentResource):
 
     def _keys(
         self,
-    ) -> tuple[
-        gcp.kms.CryptoKey, list[pulumi.Resource], gcp.kms.CryptoKey | None
-    ]:
+    ) -> tuple[gcp.kms.CryptoKey, list[pulumi.Resource], gcp.kms.CryptoKey | None]:
         """Make the keys of disks and, for a cluster that is made, of secrets."""
         name, args = self._name, self._args
         ring = key_ring(
@@ -382,7 +380,7 @@ class Cluster(pulumi.ComponentResource):
                 "dns_cache_config": {"enabled": False},
             },
             cost_management_config={"enabled": True},
-            cluster_autoscaling=self._autoscaling(),
+            cluster_autoscaling=cast("Any", self._autoscaling()),
             node_pool_defaults={
                 "node_config_defaults": {
                     "insecure_kubelet_readonly_port_enabled": "FALSE"
@@ -398,7 +396,9 @@ class Cluster(pulumi.ComponentResource):
             # machines are made as all others are.
             remove_default_node_pool=True,
             initial_node_count=1,
-            node_config=node_config(self.machines, "e2-medium", 50, {}, ()),
+            node_config=cast(
+                "Any", node_config(self.machines, "e2-medium", 50, {}, ())
+            ),
             resource_labels=labels(args.labels),
             deletion_protection=True,
             opts=pulumi.ResourceOptions(
@@ -488,12 +488,15 @@ class Cluster(pulumi.ComponentResource):
             management={"auto_repair": True, "auto_upgrade": True},
             upgrade_settings={"strategy": "SURGE", "max_surge": 1},
             network_config={"enable_private_nodes": True},
-            node_config=node_config(
-                self.machines,
-                nodes.machine,
-                -(-int(nodes.disk) // 1024**3),
-                {"role": "base-infrastructure"},
-                [Taint("CriticalAddonsOnly", "true", "PreferNoSchedule")],
+            node_config=cast(
+                "Any",
+                node_config(
+                    self.machines,
+                    nodes.machine,
+                    -(-int(nodes.disk) // 1024**3),
+                    {"role": "base-infrastructure"},
+                    [Taint("CriticalAddonsOnly", "true", "PreferNoSchedule")],
+                ),
             ),
             opts=pulumi.ResourceOptions(
                 parent=self,

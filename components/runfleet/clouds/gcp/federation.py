@@ -129,7 +129,12 @@ class GitHubPool(pulumi.ComponentResource):
             oidc={"issuer_uri": args.issuer},
             opts=own,
         )
-        self.provider_name = provider.name
+        where = f"projects/{args.project.number}/locations/global"
+        self.provider_name = pulumi.Output.all(
+            pool.workload_identity_pool_id, provider.workload_identity_pool_provider_id
+        ).apply(
+            lambda ids: f"{where}/workloadIdentityPools/{ids[0]}/providers/{ids[1]}"
+        )
         self.principal = pool.workload_identity_pool_id.apply(
             args.project.pool_principal
         )

@@ -214,7 +214,8 @@ def _of_grant(grant: Grant, trust: Trust, place: StorePlace) -> list[Binding]:
             if level in place.repositories:
                 key = f"repository_id/{level}"
                 add(f"{verb}-{level}", key, place.repositories[level], role)
-        for upstream, cache in (place.caches if reads else {}).items():
+        caches = place.caches.items() if reads else ()
+        for upstream, cache in caches:
             add(f"pull-cache-{upstream}", f"cache_id/{upstream}", cache, PULLER)
     if grant.verb is Verb.INSERT and trust in place.topics:
         add("insert", f"topic/{trust}", place.topics[trust], INSERTER)

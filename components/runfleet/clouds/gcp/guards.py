@@ -14,7 +14,7 @@ they stay when it goes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import pulumi_gcp as gcp
@@ -75,6 +75,6 @@ def make_guards(name: str, project: Project, parent: pulumi.Resource) -> None:
             f"{name}-guard-{constraint.replace('.', '-').lower()}",
             name=f"{home}/policies/{constraint}",
             parent=home,
-            spec={"rules": [dict(rule)]},
+            spec={"rules": [cast("Any", dict(rule))]},
             opts=pulumi.ResourceOptions(parent=parent, retain_on_delete=True),
         )

@@ -22,7 +22,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import pulumi_gcp as gcp
@@ -218,7 +218,8 @@ class Network(pulumi.ComponentResource):
                 f"{name}-nodes", args.adopted_subnet or "", opts=self._options()
             )
             control = gcp.compute.Subnetwork.get(
-                f"{name}-control", args.adopted_control_subnet or "",
+                f"{name}-control",
+                args.adopted_control_subnet or "",
                 opts=self._options(),
             )
         else:
@@ -408,7 +409,7 @@ class Network(pulumi.ComponentResource):
                     description=f"Nodes to {opening.suffix}",
                     priority=FIRST,
                     destination_ranges=list(opening.ranges),
-                    allows=[allow],
+                    allows=[cast("Any", allow)],
                     opts=self._options(),
                     **shared,
                 )

@@ -8,8 +8,8 @@ have in common (:mod:`runfleet.clouds.gcp.node_config`):
   taints such nodes ``nvidia.com/gpu=present`` itself and gives every pod that asks for
   GPUs the toleration (GKE documentation, "About GPUs in GKE"). A node cannot have two
   taints of one key and effect, so GKE's value stands here instead of ours.
-* TPU machines get GKE's taint and labels too; a slice of several machines is made
-  whole or not at all, in one zone.
+* TPU machines get GKE's taint ``google.com/tpu=present`` the same way, and no word of
+  NVIDIA; a slice of several machines is made whole or not at all, in one zone.
 * A reservation is named. All others draw from none, so that nobody's reserved
   capacity is used up by pools that were not meant to.
 * Spot machines can be taken back; flex-start machines come when the Dynamic Workload
@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import pulumi_gcp as gcp
@@ -51,8 +51,14 @@ MOST_NODES = 1000
 """Most machines of a node pool that nothing else limits: GKE's own limit for a node
 pool in a zone (GKE documentation, "Quotas and limits")."""
 
-GPU_TAINT = Taint("nvidia.com/gpu", "present")
+GPU = "nvidia.com/gpu"
+"""Key of the label and the taint that pools with accelerators have in a plan."""
+
+GPU_TAINT = Taint(GPU, "present")
 """The taint that GKE puts on nodes with GPUs."""
+
+TPU_TAINT = Taint("google.com/tpu", "present")
+"""The taint that GKE puts on nodes with TPUs (GKE documentation, "Plan TPUs in GKE")."""
 
 TOPOLOGY = ("best-effort", "container")
 """The kubelet's topology policy and scope by default."""
@@ -140,7 +146,7 @@ class NodePoolArgs:
             machine_type=pool.node_name,
             zones=_zones(plan, pool, settings),
             most=most_nodes(pool, settings),
-            node_labels={**pool.ci_labels, **pool.labels},
+            node_labels=node_labels(pool),
             taints=taints(pool),
             reservation=pool.reservations[0].id if pool.reservations else "",
             gpus=found,
@@ -199,7 +205,7 @@ class NodePool(pulumi.ComponentResource):
             if settings.tpu_topology
             else None,
             network_config={"enable_private_nodes": True},
-            node_config=machine_config(args),
+            node_config=cast("Any", machine_config(args)),
             opts=pulumi.ResourceOptions(
                 parent=self,
                 depends_on=list(args.after),
@@ -270,8 +276,17 @@ def pool_name(pool: NodePoolPlan) -> str:
 
 
 def taints(pool: NodePoolPlan) -> list[Taint]:
-    """Return the taints of a node pool, with GKE's own for GPUs instead of ours."""
-    return [GPU_TAINT if t.key == GPU_TAINT.key else t for t in pool.taints]
+    """Return the taints of a node pool, with GKE's own for accelerators."""
+    own = TPU_TAINT if tpu_chips(pool.node_name) else GPU_TAINT
+    return [own if taint.key == GPU else taint for taint in pool.taints]
+
+
+def node_labels(pool: NodePoolPlan) -> dict[str, str]:
+    """Return the labels of a node pool's nodes; a TPU is nothing of NVIDIA's."""
+    found = {**pool.ci_labels, **pool.labels}
+    if tpu_chips(pool.node_name):
+        found.pop(GPU, None)
+    return found
 
 
 def most_nodes(pool: NodePoolPlan, settings: PoolSettings) -> int:
@@ -312,8 +327,8 @@ def _problems(
         where = f"pools.{pool.pool.name}.machines.{machine.machine}.{field_name}"
         wrong.append(Problem("fleet file", 0, where, message, value))
 
-    if pool.pool.gpu and found is None:
-        in_pool("machine", "this machine type has no known GPUs", machine.machine)
+    if pool.pool.gpu and found is None and not tpu_chips(pool.node_name):
+        in_pool("machine", "this machine type has no known accelerators", machine.machine)
     if machine.image_selector:
         in_pool("image_selector", "GKE takes no machine images of ours")
     if machine.capacity is Capacity.RESERVED and len(pool.reservations) != 1:
@@ -331,6 +346,4 @@ def _problems(
             slice_machines(pool.node_name, settings.tpu_topology)
         except ValueError as error:
             wrong.append(problem([cell, *here, "tpu_topology"], str(error)))
-    elif tpu_chips(pool.node_name) and pool.pool.gpu:
-        in_pool("machine", "TPUs are no GPUs: set `gpu: false`", machine.machine)
     return wrong

@@ -22,7 +22,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pulumi
 import pulumi_gcp as gcp
@@ -265,7 +265,7 @@ class Stores(pulumi.ComponentResource):
                 else None,
                 soft_delete_policy={"retention_duration_seconds": 7 * _DAY},
                 encryption={"default_kms_key_name": self._key.id},
-                lifecycle_rules=lifecycle(store),
+                lifecycle_rules=cast("Any", lifecycle(store)),
                 labels=labels(self._args.labels),
                 opts=self._ready(),
             ).name
@@ -296,7 +296,7 @@ class Stores(pulumi.ComponentResource):
                 description=f"Images written as {trust}",
                 kms_key_name=self._key.id,
                 docker_config={"immutable_tags": True},
-                cleanup_policies=cleanup(days_kept(store)),
+                cleanup_policies=cast("Any", cleanup(days_kept(store))),
                 cleanup_policy_dry_run=False,
                 vulnerability_scanning_config={"enablement_config": "INHERITED"},
                 labels=labels(self._args.labels),
@@ -333,7 +333,7 @@ class Stores(pulumi.ComponentResource):
                 "description": UPSTREAMS[upstream],
                 "common_repository": {"uri": UPSTREAMS[upstream]},
             },
-            cleanup_policies=cleanup(CACHED_DAYS),
+            cleanup_policies=cast("Any", cleanup(CACHED_DAYS)),
             cleanup_policy_dry_run=False,
             vulnerability_scanning_config={"enablement_config": "INHERITED"},
             labels=labels(self._args.labels),

@@ -1,9 +1,10 @@
 """Grants as IAM policies: the one place where IBM Cloud permissions of jobs are made.
 
-Everything here is pure data in, pure data out. :func:`policies` turns grants (RFC-0049's
-matrix, :mod:`runfleet.spec.roles`) and the places of the stores into the policies of a
-trusted profile. Each policy names its service, the one bucket or registry namespace, and
-for objects the prefix; none is about a whole service.
+Everything here is data in, data out. :func:`policies` turns grants (RFC-0049's matrix,
+:mod:`runfleet.spec.roles`) and the places of the stores into the policies of a trusted
+profile. Each policy names its service, the one bucket or registry namespace, and for
+objects the prefix; none is about a whole service. Places may be outputs that are not
+known yet; which policies there are never depends on them.
 
 **What a verb means**, by the roles of "IAM roles and actions" (ibm-cloud-docs/account
 ``iam-service-roles-actions.md``):
@@ -20,8 +21,8 @@ for objects the prefix; none is about a whole service.
 
 **Trust.** Every store is split by the trust of the class that writes: prefixes
 ``untrusted-pr/``, ``trusted/`` and ``release/`` of a bucket, and one registry namespace
-for each. A class writes under its own trust only and reads what classes of the same or a
-higher trust wrote.
+for each. A class writes under its own trust only and reads what classes of the same or
+a higher trust wrote.
 
 **Keys.** Nothing here: Cloud Object Storage unwraps its data keys with an authorization
 of its own (:mod:`runfleet.clouds.ibm.keys`).
@@ -31,6 +32,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+
+import pulumi
 
 from runfleet.clouds.ibm.resources.access import Attribute, RuleCondition
 from runfleet.spec.roles import Grant, Scope, StoreKind, Trust, Verb
@@ -64,18 +67,20 @@ class StorePlace:
 
     Attributes:
         bucket: Name of its bucket, which all accounts of the world share.
-        instance: GUID of the storage instance that the bucket is in; empty when only
+        instance: GUID of the storage instance that the bucket is in; ``None`` when only
             its name is known.
         namespaces: Its registry namespaces by trust.
         region: Region of the registry.
         push_role: Display name of the role that pushes images.
     """
 
-    bucket: str = ""
-    instance: str = ""
-    namespaces: Mapping[Trust, str] = field(default_factory=dict[Trust, str])
+    bucket: pulumi.Input[str] = ""
+    instance: pulumi.Input[str] | None = None
+    namespaces: Mapping[Trust, pulumi.Input[str]] = field(
+        default_factory=dict[Trust, pulumi.Input[str]]
+    )
     region: str = ""
-    push_role: str = ""
+    push_role: pulumi.Input[str] = ""
 
 
 @dataclass(frozen=True)
@@ -112,7 +117,7 @@ class Policy:
     """
 
     name: str
-    roles: tuple[str, ...]
+    roles: tuple[pulumi.Input[str], ...]
     attributes: tuple[Attribute, ...]
     conditions: tuple[RuleCondition, ...] = ()
 
@@ -121,26 +126,6 @@ def readable(trust: Trust) -> tuple[Trust, ...]:
     """Return the trust levels whose writings a class of a trust level may read."""
     levels = list(Trust)
     return tuple(levels[levels.index(trust) :])
-
-
-def needs(grant: Grant) -> tuple[str, ...]:
-    """Return the names of what a grant needs a policy for, before places are known.
-
-    :func:`policy` makes each of them; the program needs their number before it knows
-    the outputs that they are made from.
-
-    Args:
-        grant: The grant.
-    """
-    name = f"{grant.verb}-{grant.store}-{grant.scope}"
-    found: list[str] = []
-    if grant.verb is Verb.INSERT and grant.store is StoreKind.TELEMETRY:
-        found.append(name)
-    if grant.store in BUCKET_KINDS and grant.verb is not Verb.INSERT:
-        found.append(name)
-    if grant.store in REPOSITORY_KINDS and grant.verb is not Verb.INSERT:
-        found.append(f"{name}-images")
-    return tuple(found)
 
 
 def policies(
@@ -160,11 +145,14 @@ def policies(
         place = places.place(grant.store, grant.scope)
         if place is None:
             continue
-        for name in needs(grant):
-            if name.endswith("-images"):
-                found += image_policies(name, grant.verb, trust, place)
-            else:
-                found.append(object_policy(name, grant.verb, trust, place))
+        name = f"{grant.verb}-{grant.store}-{grant.scope}"
+        inserts = grant.verb is Verb.INSERT
+        if inserts and grant.store is StoreKind.TELEMETRY:
+            found.append(object_policy(name, grant.verb, trust, place))
+        if not inserts and grant.store in BUCKET_KINDS:
+            found.append(object_policy(name, grant.verb, trust, place))
+        if not inserts and grant.store in REPOSITORY_KINDS:
+            found += image_policies(f"{name}-images", grant.verb, trust, place)
     return found
 
 
@@ -178,7 +166,7 @@ def object_policy(name: str, verb: Verb, trust: Trust, place: StorePlace) -> Pol
         place: Where the store is.
     """
     attributes = [Attribute("serviceName", "cloud-object-storage")]
-    if place.instance:
+    if place.instance is not None:
         attributes.append(Attribute("serviceInstance", place.instance))
     attributes += [
         Attribute("resourceType", "bucket"),

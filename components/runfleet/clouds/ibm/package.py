@@ -27,7 +27,7 @@ import base64
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, ClassVar, Self, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
 import pulumi
 
@@ -151,14 +151,17 @@ class IbmResource(pulumi.CustomResource):
         )
         return found
 
-    def __getattr__(self, name: str) -> Any:
-        """Return an output under its attribute name."""
-        try:
-            return self.__dict__[camel(name)]
-        except KeyError:
-            raise AttributeError(
-                f"{type(self).__name__} has no attribute {name!r}"
-            ) from None
+    if not TYPE_CHECKING:
+        # Hidden from type checkers, so that only declared outputs can be read.
+
+        def __getattr__(self, name: str) -> Any:
+            """Return an output under its attribute name."""
+            try:
+                return self.__dict__[camel(name)]
+            except KeyError:
+                raise AttributeError(
+                    f"{type(self).__name__} has no attribute {name!r}"
+                ) from None
 
 
 def _with_trigger(

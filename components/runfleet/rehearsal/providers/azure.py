@@ -114,7 +114,10 @@ PATHS: Mapping[str, tuple[str, tuple[str, ...]]] = {
         "Microsoft.Storage/storageAccounts/{}/managementPolicies/{}",
         ("accountName", "managementPolicyName"),
     ),
-    "storage:StorageAccount": ("Microsoft.Storage/storageAccounts/{}", ("accountName",)),
+    "storage:StorageAccount": (
+        "Microsoft.Storage/storageAccounts/{}",
+        ("accountName",),
+    ),
 }
 """Path below the resource group by type, and the inputs that hold its names."""
 
@@ -156,7 +159,8 @@ def derive(subject: Subject) -> Derived:
     identity = subject.read_id or made
     name = identity.rpartition("/")[2] if subject.read_id else name
     rule = _OUTPUTS.get(kind)
-    outputs = {"name": name, **(rule(subject, name, tenant) if rule else {})}
+    outputs: dict[str, Any] = {"name": name, **_assigned_identities(subject)}
+    outputs |= rule(subject, name, tenant) if rule else {}
     return Derived(identity, outputs)
 
 
@@ -219,6 +223,22 @@ def _namespace(kind: str) -> str:
     return f"{service.capitalize()}/{name[:1].lower()}{name[1:]}s"
 
 
+def _assigned_identities(subject: Subject) -> dict[str, Any]:
+    """Return ``identity`` as it comes back: a list goes in, a mapping comes out."""
+    identity = _mapping(subject.inputs.get("identity"))
+    given = identity.get("userAssignedIdentities")
+    if not isinstance(given, list):
+        return {}
+    found = {
+        str(each): {
+            "principalId": subject.uuid(f"principal of {each}"),
+            "clientId": subject.uuid(f"client of {each}"),
+        }
+        for each in cast("list[Any]", given)
+    }
+    return {"identity": {**identity, "userAssignedIdentities": found}}
+
+
 def _identity(subject: Subject, name: str, tenant: str) -> dict[str, Any]:
     del name
     return {
@@ -251,7 +271,9 @@ def _cluster(subject: Subject, name: str, tenant: str) -> dict[str, Any]:
 def _vault(subject: Subject, name: str, tenant: str) -> dict[str, Any]:
     del tenant
     properties = _mapping(subject.inputs.get("properties"))
-    return {"properties": {**properties, "vaultUri": f"https://{name}.vault.azure.net/"}}
+    return {
+        "properties": {**properties, "vaultUri": f"https://{name}.vault.azure.net/"}
+    }
 
 
 def _key(subject: Subject, name: str, tenant: str) -> dict[str, Any]:

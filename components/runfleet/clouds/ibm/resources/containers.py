@@ -172,6 +172,7 @@ class ContainerVpcWorkerPool(IbmResource):
         "security_groups",
     )
 
+    worker_pool_name: pulumi.Output[str]
     worker_pool_id: pulumi.Output[str]
     autoscale_enabled: pulumi.Output[bool]
 
@@ -263,6 +264,7 @@ class CrNamespace(IbmResource):
     TOKEN: ClassVar[str] = "ibm:index/crNamespace:CrNamespace"
     OUTPUTS: ClassVar[tuple[str, ...]] = ("crn",)
 
+    name: pulumi.Output[str]
     crn: pulumi.Output[str]
 
     def __init__(

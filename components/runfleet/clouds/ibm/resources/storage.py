@@ -188,6 +188,7 @@ class CosBucket(IbmResource):
         "s3_endpoint_direct",
     )
 
+    bucket_name: pulumi.Output[str]
     crn: pulumi.Output[str]
     s3_endpoint_private: pulumi.Output[str]
     s3_endpoint_direct: pulumi.Output[str]
