@@ -5,13 +5,13 @@ from __future__ import annotations
 import platform
 import sys
 
-from benchmarks import growth, rehearsal, startup
+from benchmarks import growth, placement, policies, rehearsal, startup
 
 
 def main() -> None:
     """Print the machine and every comparison."""
     print(f"Python {platform.python_version()} on {platform.machine()}", flush=True)
-    for module in (startup, growth, rehearsal):
+    for module in (startup, growth, placement, policies, rehearsal):
         module.run()
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from runfleet.spec.findings import Finding
+from runfleet.spec.findings import Finding, Severity
 from runfleet.spec.fleet import Fleet
 from runfleet.spec.source import Source, dotted
 from runfleet_policies.registry import fleet_rules
@@ -126,7 +126,8 @@ def breaches_of_stack(
 def ordered(findings: Iterable[Finding]) -> list[Finding]:
     """Return findings worst first, then by rule, place and reason, each once."""
     unique = dict.fromkeys(findings)
-    return sorted(unique, key=lambda f: (f.severity.rank, f.rule, f.where, f.why))
+    rank = {severity: severity.rank for severity in Severity}
+    return sorted(unique, key=lambda f: (rank[f.severity], f.rule, f.where, f.why))
 
 
 def _finding(rule: Rule, breach: Breach, place: str, stack: str) -> Finding:

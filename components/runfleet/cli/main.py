@@ -12,7 +12,7 @@ import sys
 import typer
 
 from runfleet import __version__
-from runfleet.cli import access, doctor, fleet, pins, rehearse
+from runfleet.cli import access, doctor, fleet, pins, policy, rehearse
 from runfleet.errors import RunfleetError
 
 app = typer.Typer(
@@ -32,6 +32,7 @@ app.command("rehearse")(rehearse.rehearse)
 app.command("access")(access.access)
 app.command("doctor")(doctor.doctor)
 app.add_typer(pins.app, name="pins")
+app.add_typer(policy.app, name="policy")
 
 
 def _version(wanted: bool) -> None:

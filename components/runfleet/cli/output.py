@@ -11,7 +11,7 @@ import typer
 
 from runfleet.spec.findings import Finding
 
-PIPE_WIDTH = 160
+PIPE_WIDTH = 120
 """Characters of a table line where there is no terminal to fit it to."""
 
 

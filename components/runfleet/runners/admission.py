@@ -1,15 +1,35 @@
 """What job pods may be: one admission policy for all job namespaces of a cell.
 
 A runner may create pods in its job namespace, and a Role cannot say which pods. So a
-ValidatingAdmissionPolicy pins, for every pod there, the service account, the nodes,
-the priority, the sources of images and the identity tokens, and refuses what would
-reach the node. Pod Security ``baseline`` refuses the last too; this policy does not
-depend on the namespace's label for it.
+ValidatingAdmissionPolicy pins, for every pod there, the service account, the nodes
+and the taints that it bears, the priority, the labels, the deadline, the devices, the
+sources of images and the identity tokens, and refuses what would reach the node. Pod
+Security ``baseline`` refuses much of the last too; this policy does not depend on the
+namespace's label for it.
 
-The policy is one and the same for all classes. What differs stands in annotations of
-the job namespace, which the runner cannot change; a namespace without them refuses
-every pod, because the policy fails closed. Expressions are CEL as Kubernetes 1.30 and
-later evaluate it (https://kubernetes.io/docs/reference/using-api/cel/).
+The policy is one and the same for all classes. What differs stands in labels and
+annotations of the job namespace, which the runner cannot change; a namespace without
+them refuses every pod, because the policy fails closed. Expressions are CEL as
+Kubernetes 1.30 and later evaluate it
+(https://kubernetes.io/docs/reference/using-api/cel/).
+
+Volumes are held to a list of what is allowed. ``dyn(v).all(key, ...)`` goes through
+the fields that a volume has, not through those that the rule knows, so a kind of
+volume that a later Kubernetes adds is refused until it is put on the list.
+
+What this means for workflows, by version of the container hooks
+(actions/runner-container-hooks, ``packages/k8s/src/k8s/index.ts``):
+
+- Container actions: up to v0.8.0 their pod has a privileged init container and is
+  refused; since v0.8.1 it has none and is accepted.
+- Service containers are accepted as the hooks build them, without a security context;
+  the hooks' template cannot give them one, because it would have to know their names.
+  A service with ``ports: 8080:80`` gets a ``hostPort``, which Pod Security
+  ``baseline`` refuses, so the job fails to start; a port without a host part
+  (``ports: 80``) is accepted. The job reaches its services at ``localhost``.
+- Since v0.8.1 the init container ``fs-init`` uses no ``sudo``; it still does not
+  forbid gaining privileges. So this one container may leave that open, and only with
+  the runner's own image and the user and group that the hooks give it.
 """
 
 from __future__ import annotations
@@ -22,15 +42,23 @@ from pulumi_kubernetes.admissionregistration import v1 as admission
 from pulumi_kubernetes.meta import v1 as meta
 
 from runfleet.placement.plan import PlannedClass
-from runfleet.runners.job_pods import JOB_CONTAINER, job_priority
+from runfleet.runners.job_pods import (
+    HOOKS_GROUP,
+    JOB_CONTAINER,
+    LONGEST_JOB_SECONDS,
+    job_priority,
+)
 from runfleet.runners.scheduling import job_placement
 from runfleet.runners.tenancy import PART
+from runfleet.spec.classes import extended_resources
 from runfleet.spec.roles import Trust
 
 POLICY = "runfleet-job-pods"
 
 ACCOUNT = "runfleet/service-account"
 SELECTOR = "runfleet/node-selector"
+TOLERATIONS = "runfleet/tolerations"
+DEVICES = "runfleet/devices"
 PRIORITY = "runfleet/priority-class"
 SOURCES = "runfleet/image-sources"
 
@@ -41,6 +69,30 @@ TOKEN_AUDIENCES = (
     "iam",  # IBM Cloud trusted profiles
 )
 """Audiences that a job's identity token may have: the clouds', never the API server."""
+
+SERVER_TOLERATIONS = (
+    "node.kubernetes.io/not-ready:NoExecute",
+    "node.kubernetes.io/unreachable:NoExecute",
+)
+"""Tolerations that the API server itself gives to every pod (admission plug-in
+``DefaultTolerationSeconds``)."""
+
+VOLUMES = ("emptyDir", "projected", "secret", "configMap", "downwardAPI")
+"""Kinds of volumes that job pods may have: those that neither the node nor a driver
+fetches from elsewhere, and that end with the pod."""
+
+PROJECTED = ("serviceAccountToken", "secret", "configMap", "downwardAPI")
+"""What projected volumes may hold."""
+
+AMOUNTS = ("cpu", "memory", "ephemeral-storage")
+"""Resources that the namespace's limits and quota bound; all others are devices."""
+
+LONGEST_GRACE_SECONDS = 30
+"""Kubernetes' own default, which the hooks leave: a longer one would let a pod run on
+after its deadline."""
+
+INIT_CONTAINER = "fs-init"
+"""The hooks' own init container."""
 
 DEFAULT_IMAGE_SOURCES: Mapping[Trust, tuple[str, ...]] = {
     Trust.UNTRUSTED_PR: ("docker.io/", "ghcr.io/", "public.ecr.aws/", "quay.io/"),
@@ -58,8 +110,9 @@ def job_annotations(
 
     Args:
         planned: The class in its cell.
-        sources: Where images may come from: a registry or repository that ends in
-            ``/``, or a whole reference.
+        sources: Where images may come from: first the runner's image, which the
+            hooks' init container uses; then registries or repositories that end in
+            ``/`` and whole references.
 
     Raises:
         ValueError: A source could be continued to another registry's name.
@@ -67,14 +120,31 @@ def job_annotations(
     for source in sources:
         if isinstance(source, str) and not re.search(r"/$|[:@][^/]+$", source):
             raise ValueError(f"image source {source!r} must end in / or with a tag")
-    selector = job_placement(planned).selector
+    placement = job_placement(planned)
+    devices = extended_resources(planned.runner_class)
+    tolerations = [
+        f"{t.key}={t.value}:NoSchedule"
+        if t.operator == "Equal"
+        else f"{t.key}:NoSchedule"
+        for t in placement.tolerations
+    ]
+    # Some API servers (EKS, GKE) add this by plug-in ExtendedResourceToleration.
+    tolerations += [f"{device}:NoSchedule" for device in devices]
     return {
         ACCOUNT: planned.service_account,
-        SELECTOR: ",".join(f"{key}={value}" for key, value in sorted(selector.items())),
+        SELECTOR: ",".join(f"{key}={value}" for key, value in sorted(placement.selector.items())),
+        TOLERATIONS: ",".join(sorted(set(tolerations))),
+        DEVICES: ",".join(f"{key}={value}" for key, value in sorted(devices.items())),
         PRIORITY: job_priority(planned),
         SOURCES: _joined(sources),
     }
 
+
+def _cel(names: Sequence[str]) -> str:
+    return "[" + ", ".join(f"'{name}'" for name in names) + "]"
+
+
+_CONFINED = "c.?securityContext.?allowPrivilegeEscalation.orValue(true) == false"
 
 VARIABLES: Mapping[str, str] = {
     "wanted": "namespaceObject.metadata.annotations",
@@ -84,7 +154,12 @@ VARIABLES: Mapping[str, str] = {
     "volumes": "object.spec.?volumes.orValue([])",
     "selector": f"variables.wanted['{SELECTOR}'].split(',')",
     "sources": f"variables.wanted['{SOURCES}'].split(',')",
-    "audiences": "[" + ", ".join(f"'{audience}'" for audience in TOKEN_AUDIENCES) + "]",
+    "tolerations": f"variables.wanted['{TOLERATIONS}'].split(',')"
+    f" + {_cel(SERVER_TOLERATIONS)}",
+    "devices": f"variables.wanted['{DEVICES}'].split(',')",
+    "audiences": _cel(TOKEN_AUDIENCES),
+    "labels": "object.metadata.?labels.orValue({})",
+    "own": "namespaceObject.metadata.?labels.orValue({})",
 }
 """Names that the rules use, as CEL expressions, in the order of their use."""
 
@@ -113,13 +188,48 @@ RULES: Sequence[tuple[str, str]] = (
         "job pods select the nodes of their class",
     ),
     (
+        # As `kubectl taint` writes taints: key=value:effect, or key:effect for any.
+        "object.spec.?tolerations.orValue([]).all(t, t.?key.orValue('')"
+        " + (t.?operator.orValue('Equal') == 'Exists' ? ''"
+        " : t.?operator.orValue('Equal') == 'Equal' ? '=' + t.?value.orValue('')"
+        " : t.operator + t.?value.orValue(''))"
+        " + ':' + t.?effect.orValue('') in variables.tolerations)",
+        "job pods bear the taints of the nodes of their class only",
+    ),
+    (
         f"object.spec.?priorityClassName.orValue('') == variables.wanted['{PRIORITY}']",
         "job pods have the priority of their class",
     ),
     (
+        "variables.own.all(k, !k.startsWith('ci_')"
+        " || variables.labels[?k].orValue('') == variables.own[k])"
+        " && variables.labels.all(k, !k.startsWith('ci_') || k in variables.own)",
+        "job pods have the ci_ labels of their class",
+    ),
+    (
+        "object.spec.?activeDeadlineSeconds.orValue(0) > 0"
+        f" && object.spec.activeDeadlineSeconds <= {LONGEST_JOB_SECONDS}"
+        " && object.spec.?terminationGracePeriodSeconds.orValue(0)"
+        f" <= {LONGEST_GRACE_SECONDS}",
+        "job pods end by the deadline of their template",
+    ),
+    (
+        "object.metadata.?finalizers.orValue([]).all(f, request.operation == 'UPDATE'"
+        " && f in oldObject.metadata.?finalizers.orValue([]))",
+        "job pods have no finalizers, which would keep them",
+    ),
+    (
+        "!has(object.spec.resourceClaims) && variables.containers.all(c,"
+        f" c.?resources.?limits.orValue({{}}).all(k, k in {_cel(AMOUNTS)}"
+        f" || (c.name == '{JOB_CONTAINER}' && variables.devices.exists(d,"
+        " d.split('=')[0] == k && quantity(c.resources.limits[k])"
+        ".compareTo(quantity(d.split('=')[1])) <= 0))))",
+        "job pods have the devices of their class and no more",
+    ),
+    (
         "variables.containers.all(c, variables.sources.exists(s, s != ''"
         " && (c.image.startsWith(s) || (s == 'docker.io/'"
-        " && !c.image.matches('^([^/]*[.:][^/]*|localhost)/')))))",
+        " && !c.image.matches('^([^/]*[.:A-Z][^/]*|localhost)/')))))",
         "images come from the sources that the class allows",
     ),
     (
@@ -129,7 +239,9 @@ RULES: Sequence[tuple[str, str]] = (
         "job pods share no namespace with their node",
     ),
     (
-        "variables.volumes.all(v, !has(v.hostPath) && !has(v.persistentVolumeClaim))",
+        f"variables.volumes.all(v, dyn(v).all(k, k == 'name' || k in {_cel(VOLUMES)})"
+        " && v.?projected.?sources.orValue([]).all(s,"
+        f" dyn(s).all(k, k in {_cel(PROJECTED)})))",
         "job pods mount nothing of their node and nothing that outlives them",
     ),
     (
@@ -137,8 +249,16 @@ RULES: Sequence[tuple[str, str]] = (
         "container actions need privileged pods, which are refused",
     ),
     (
-        f"object.spec.containers.all(c, c.name != '{JOB_CONTAINER}'"
-        " || !c.?securityContext.?allowPrivilegeEscalation.orValue(true))",
+        f"object.spec.containers.all(c, {_CONFINED}"
+        # A service container, to which the hooks give no security context.
+        f" || (c.name != '{JOB_CONTAINER}' && !has(c.securityContext)))"
+        f" && object.spec.?initContainers.orValue([]).all(c, {_CONFINED}"
+        f" || (c.name == '{INIT_CONTAINER}' && c.image == variables.sources[0]"
+        f" && c.?securityContext.?runAsUser.orValue(0) == {HOOKS_GROUP}"
+        f" && c.?securityContext.?runAsGroup.orValue(0) == {HOOKS_GROUP}"
+        " && dyn(c.securityContext).all(k, k in ['runAsUser', 'runAsGroup'])))"
+        " && object.spec.?ephemeralContainers.orValue([]).all(c, "
+        f"{_CONFINED})",
         "jobs gain no privileges",
     ),
 )

@@ -21,9 +21,7 @@ PARTS = st.lists(
 
 @pytest.mark.parametrize("rule", names.RULES, ids=lambda rule: rule.kind)
 @given(parts=PARTS)
-def test_every_name_fits_its_rule(
-    rule: names.NameRule, parts: tuple[str, ...]
-) -> None:
+def test_every_name_fits_its_rule(rule: names.NameRule, parts: tuple[str, ...]) -> None:
     assert rule.accepts(rule.encode(*parts))
 
 
@@ -39,7 +37,9 @@ def test_different_parts_give_different_names(
 @pytest.mark.parametrize(
     ("rule", "one", "two"),
     [
-        pytest.param(names.NETWORK_PART, ("a", "b--c"), ("a", "b", "c"), id="separator"),
+        pytest.param(
+            names.NETWORK_PART, ("a", "b--c"), ("a", "b", "c"), id="separator"
+        ),
         pytest.param(names.IDENTITY, ("a-", "b"), ("a", "-b"), id="dashes"),
         pytest.param(names.STORAGE_ACCOUNT, ("ab", "c"), ("a", "bc"), id="no-dash"),
         pytest.param(names.AGENT_POOL, ("das", "x"), ("das-x",), id="pool"),

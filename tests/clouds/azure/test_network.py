@@ -187,5 +187,5 @@ def test_an_adopted_network_is_not_made() -> None:
     pool = record.inputs("azure-cluster-aks")["agentPoolProfiles"][0]
     assert pool["vnetSubnetID"] == f"{vnet}/subnets/node"
     endpoint = record.inputs("azure-stores-cache-endpoint")
-    assert endpoint["subnet"] == {"id": f"{vnet}/subnets/endpoint"}
+    assert endpoint["subnet"]["id"] == f"{vnet}/subnets/endpoint"
     assert record.record.outputs["api_ranges"] == []

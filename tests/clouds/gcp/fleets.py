@@ -324,9 +324,7 @@ def cell_record(
     return record(program, plan.stack)
 
 
-def central_record(
-    plan: CentralPlan, settings: StackSettings | None = None
-) -> Record:
+def central_record(plan: CentralPlan, settings: StackSettings | None = None) -> Record:
     """Record the stack ``central``, as the program makes it."""
 
     def program() -> None:
@@ -364,7 +362,9 @@ def imported_central(known: Fleet) -> dict[StoreKind, StoreHandle]:
     found: dict[StoreKind, StoreHandle] = {}
     for store in known.stores_in(Scope.CENTRAL):
         place = addresses.place_of(site, store)
-        extra = {f"role/{what}": site.role_name(what) for what in roles_of([store.kind])}
+        extra = {
+            f"role/{what}": site.role_name(what) for what in roles_of([store.kind])
+        }
         for trust in Trust:
             if trust in place.repositories:
                 extra[f"repository_id/{trust}"] = place.repositories[trust]

@@ -331,7 +331,7 @@ class Cluster(pulumi.ComponentResource):
             f"{name}-disks", place, self.vault, args.resource_group, self
         )
         allowed = [
-            self._assigned(control, f"joins-{purpose}", subnet, role)
+            self._assigned(control, f"uses-{purpose}", subnet, role)
             for purpose, subnet, role in (
                 ("nodes", args.node_subnet_id, roles.NETWORK_CONTRIBUTOR),
                 ("api", args.api_subnet_id, roles.NETWORK_CONTRIBUTOR),

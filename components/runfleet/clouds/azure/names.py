@@ -39,7 +39,8 @@ class NameRule:
             only, because Azure compares names without case.
         separator: What joins the parts; empty for types that take letters and
             digits only.
-        digest: Characters of the digest, each of five bits.
+        digest: Characters of the digest: hexadecimal ones, or, where the type takes no
+            dash, of base 32.
         shared_by_all: Whether the names are unique over all customers, so that every
             name needs a digest.
     """
@@ -67,8 +68,8 @@ class NameRule:
         joined = self.separator.join(parts)
         if self._reads_back(parts) and self.accepts(joined):
             return joined
-        mark = _digest(parts, self.digest)
         dash = "-" if self.separator else ""
+        mark = _digest(parts, self.digest, packed=not dash)
         room = self.limit - len(mark) - len(dash)
         readable = re.sub(r"[^a-z0-9]+", dash, joined.lower()).strip("-")
         readable = readable.lstrip("0123456789-")[:room].strip("-")
@@ -86,7 +87,7 @@ class NameRule:
         return (
             bool(self.separator)
             and not self.shared_by_all
-            and not re.search(rf"-[a-z2-7]{{{self.digest}}}$", joined)
+            and not re.search(rf"-[0-9a-f]{{{self.digest}}}$", joined)
             and all(
                 part and self.separator not in part and part.strip("-") == part
                 for part in parts
@@ -192,7 +193,8 @@ def guid(*parts: str) -> str:
     return str(uuid.uuid5(_ROOT, json.dumps(parts)))
 
 
-def _digest(parts: tuple[str, ...], length: int) -> str:
-    """Return letters and digits of the SHA-256 of all parts."""
+def _digest(parts: tuple[str, ...], length: int, *, packed: bool) -> str:
+    """Return hexadecimal digits of the SHA-256 of all parts, or base 32 if packed."""
     raw = hashlib.sha256(json.dumps(parts).encode()).digest()
-    return base64.b32encode(raw).decode().lower()[:length]
+    text = base64.b32encode(raw).decode().lower() if packed else raw.hex()
+    return text[:length]

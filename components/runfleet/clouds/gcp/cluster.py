@@ -257,6 +257,17 @@ class Cluster(pulumi.ComponentResource):
             )
             for role in NODE_ROLES
         ]
+        if self._args.deploy_role:
+            # Making machines asks for the right to act as their service account.
+            roles.append(
+                gcp.serviceaccount.IAMMember(
+                    f"{self._name}-nodes-deploy",
+                    service_account_id=account.name,
+                    role="roles/iam.serviceAccountUser",
+                    member=f"serviceAccount:{self._args.deploy_role}",
+                    opts=own,
+                )
+            )
         return account, [account, *roles]
 
     def _keys(

@@ -6,13 +6,15 @@ environment: restrict its deployment branches to the protected one and ask for
 approval there (GitHub documentation, "Managing environments for deployment").
 
 It is no owner and no editor. It has the administrator role of each service that the
-stacks use, in the fleet's projects, and it may act as the machines' service accounts
-only, because making a node pool asks for that. What it may give away is bound: in a
-project it can give and take the roles in :data:`GIVES` and no other, so it cannot make
-itself or a job an administrator (IAM documentation, "Set limits on granting roles").
+stacks use, in the fleet's projects, and each cell's stack lets it act as the machines'
+service account, because making a node pool asks for that. What it may give away in a
+project is bound: it can give and take the roles in :data:`GIVES` and no other, so it
+cannot make itself or a job an administrator (IAM documentation, "Set limits on granting roles").
 Organisation policies and budgets are above a project: those roles are given by hand.
 
-It is made once by an administrator, in stack ``central``: it cannot make itself.
+What stays is in the nature of the work: it writes the allow policies of stores and
+service accounts, so whoever may change the fleet decides who reaches them. It is made
+once by an administrator, in stack ``central``: it cannot make itself.
 """
 
 from __future__ import annotations
@@ -64,7 +66,6 @@ class DeployAccountArgs:
         account: Id of the service account.
         project: Its project.
         projects: Ids of all projects that it deploys to.
-        node_accounts: Service accounts of machines, by project and id.
         subjects: Exact subjects whose tokens are accepted.
         principal: What the identifiers of the pool's principals begin with.
     """
@@ -72,7 +73,6 @@ class DeployAccountArgs:
     account: str
     project: Project
     projects: Sequence[str]
-    node_accounts: Sequence[tuple[str, str]]
     subjects: tuple[str, ...]
     principal: pulumi.Input[str]
 
@@ -98,9 +98,6 @@ class DeployAccountArgs:
             account=addresses.deploy_account(fleet.project),
             project=project,
             projects=sorted({project.id, *(cell.account for cell in cells)}),
-            node_accounts=sorted(
-                (cell.account, addresses.node_account(cell)) for cell in cells
-            ),
             subjects=subjects([repository], environment),
             principal=principal,
         )

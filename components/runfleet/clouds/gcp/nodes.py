@@ -328,7 +328,9 @@ def _problems(
         wrong.append(Problem("fleet file", 0, where, message, value))
 
     if pool.pool.gpu and found is None and not tpu_chips(pool.node_name):
-        in_pool("machine", "this machine type has no known accelerators", machine.machine)
+        in_pool(
+            "machine", "this machine type has no known accelerators", machine.machine
+        )
     if machine.image_selector:
         in_pool("image_selector", "GKE takes no machine images of ours")
     if machine.capacity is Capacity.RESERVED and len(pool.reservations) != 1:

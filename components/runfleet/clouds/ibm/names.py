@@ -66,8 +66,11 @@ class NameRule:
             return self.prefix + joined
         digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_DIGEST]
         room = self.limit - len(self.prefix) - len(digest) - 1
-        readable = re.sub(r"[^a-z0-9]+", "-", joined.lower())[: max(room, 0)]
-        name = f"{self.prefix}{readable.strip('-') or 'x'}-{digest}"
+        readable = re.sub(r"[^a-z0-9]+", "-", joined.lower()).strip("-") or "x"
+        if not self.accepts(f"{self.prefix}{readable[0]}a-{digest}"):
+            # The type wants a letter first.
+            readable = f"x{readable}"
+        name = f"{self.prefix}{readable[: max(room, 1)].strip('-')}-{digest}"
         if not self.accepts(name):
             raise ValueError(f"{name!r} is no name of {self.kind}: {self.pattern}")
         return name

@@ -19,8 +19,8 @@ of them have together.
 Every other action of the service is asked as well, on the part and on the bucket or
 registry around it; what is allowed and belongs to no verb that the identity has is
 beyond its grants. Paths are fixed samples, and one made from each pattern of the
-policies, so that access to a piece of a part shows as partial. Both services answer over
-TLS only.
+policies, so that access to a piece of a part shows as partial. Both services answer
+over TLS only.
 
 IBM Cloud's IAM takes no token of GitHub, so no federated identity can do anything.
 """
@@ -248,6 +248,10 @@ class IbmReader:
     def _access(
         self, policies: Sequence[Policy], part: Part, place: Place
     ) -> Mapping[str, Any]:
+        # Policies that name another resource can only refuse.
+        policies = [
+            p for p in policies if p.exact("resource") in (None, place.resource)
+        ]
         if place.service == STORAGE:
             samples = _samples(policies, place)
             may = {

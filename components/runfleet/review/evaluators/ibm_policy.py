@@ -149,7 +149,8 @@ class Roles:
 @cache
 def actions_of(service: str) -> Mapping[str, tuple[str, ...]]:
     """Return the actions of a service, each with the roles that hold it."""
-    text = resources.files(__package__).joinpath("ibm_actions.json").read_text("utf-8")
+    folder = resources.files("runfleet.review.evaluators")
+    text = folder.joinpath("ibm_actions.json").read_text("utf-8")
     services = cast("dict[str, dict[str, list[str]]]", json.loads(text)["services"])
     return {a: tuple(roles) for a, roles in services.get(service, {}).items()}
 
