@@ -106,6 +106,8 @@ def test_what_is_not_stored_as_written_is_found() -> None:
     }
     assert list(lost(wanted, stored)) == [
         "spec.gone: 1 is not stored",
+        "spec.off: False is not stored",
+        "spec.hard.cpu: '40000' became '40k'",
         "spec.hard.memory: '1Gi' became '2Gi'",
         "spec.list: 2 items became 1",
         "spec.name: '40000' became '40k'",

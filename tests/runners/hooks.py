@@ -29,6 +29,7 @@ def hook_pod(
         "volumeMounts": [
             {"name": "work", "mountPath": "/__w"},
             {"name": "externals", "mountPath": "/__e"},
+            {"name": "github", "mountPath": "/github"},
         ],
     }
     extension = copy.deepcopy(dict(template))
@@ -58,12 +59,14 @@ def hook_pod(
                     "volumeMounts": [
                         {"name": "externals", "mountPath": "/mnt/externals"},
                         {"name": "work", "mountPath": "/mnt/work"},
+                        {"name": "github", "mountPath": "/mnt/github"},
                     ],
                 }
             ],
             "restartPolicy": "Never",
             "volumes": [
                 {"name": "externals", "emptyDir": {}},
+                {"name": "github", "emptyDir": {}},
                 {"name": "work", "emptyDir": {}},
             ],
         },

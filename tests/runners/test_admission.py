@@ -75,6 +75,8 @@ def test_what_the_policy_pins_stands_on_the_job_namespace(
         "runfleet/service-account": "job",
         "runfleet/node-selector": "ci_trust=shared,node-fleet=c7i,"
         "workload-type=github-runner",
+        "runfleet/tolerations": "instance-type:NoSchedule,node-fleet=c7i:NoSchedule",
+        "runfleet/devices": "",
         "runfleet/priority-class": "runfleet-job",
         "runfleet/image-sources": f"{IMAGE},{OWN},docker.io/,ghcr.io/,"
         "public.ecr.aws/,quay.io/",
@@ -84,6 +86,9 @@ def test_what_the_policy_pins_stands_on_the_job_namespace(
         "runfleet/service-account": "job",
         "runfleet/node-selector": "ci_trust=release,node-fleet=c7i,"
         "workload-type=github-runner",
+        "runfleet/tolerations": "ci_trust=release:NoSchedule,"
+        "instance-type:NoSchedule,node-fleet=c7i:NoSchedule",
+        "runfleet/devices": "",
         "runfleet/priority-class": "runfleet-job-release",
         "runfleet/image-sources": f"{IMAGE},{OWN}",
     }
@@ -94,9 +99,43 @@ def test_annotations_hold_every_annotation_that_the_rules_read() -> None:
     assert set(re.findall(r"runfleet/[a-z-]+", text)) == {
         "runfleet/service-account",
         "runfleet/node-selector",
+        "runfleet/tolerations",
+        "runfleet/devices",
         "runfleet/priority-class",
         "runfleet/image-sources",
     }
+
+
+def test_the_terms_of_a_gpu_class_name_its_devices_and_their_taint(
+    plan: CellPlan,
+) -> None:
+    terms = job_annotations(class_of(plan, "l4"), [IMAGE])
+    assert terms["runfleet/devices"] == "nvidia.com/gpu=2"
+    assert terms["runfleet/tolerations"] == (
+        "instance-type:NoSchedule,node-fleet=g6:NoSchedule,"
+        "nvidia.com/gpu:NoSchedule,nvidia.com/gpu=true:NoSchedule"
+    )
+
+
+def test_every_toleration_of_a_template_is_among_the_terms(
+    plan: CellPlan, cluster: Cluster
+) -> None:
+    for planned in plan.classes:
+        terms = str(job_annotations(planned, [IMAGE])["runfleet/tolerations"])
+        for toleration in cluster.template(planned)["spec"]["tolerations"]:
+            value = f"={toleration['value']}" if "value" in toleration else ""
+            written = f"{toleration['key']}{value}:{toleration['effect']}"
+            assert written in terms.split(",")
+
+
+def test_the_runners_image_is_the_first_source(
+    plan: CellPlan, cluster: Cluster
+) -> None:
+    """The rule for the hooks' init container reads it there."""
+    for planned in plan.classes:
+        job = cluster.one("Namespace", planned.job_namespace)
+        sources = job["metadata"]["annotations"]["runfleet/image-sources"]
+        assert sources.split(",")[0] == IMAGE
 
 
 def test_a_registry_that_is_an_output_reaches_the_namespace(plan: CellPlan) -> None:

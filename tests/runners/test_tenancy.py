@@ -9,6 +9,7 @@ from runfleet.runners.tenancy import (
     PRIORITIES,
     ScaleLimits,
     _shared,  # type: ignore[reportPrivateUsage]
+    amount,
     cores,
     job_quota,
     runner_quota,
@@ -161,21 +162,52 @@ def test_only_placeholders_are_ever_preempted(cluster: Cluster) -> None:
         m.inputs["metadata"]["name"]: (
             m.inputs["value"],
             m.inputs["preemptionPolicy"],
-            m.inputs["globalDefault"],
+            m.inputs.get("globalDefault"),  # a stored `false` is left out
         )
         for m in cluster.of("PriorityClass")
     }
     assert made == {
-        "runfleet-runner": (2000, "Never", False),
-        "runfleet-job-release": (1500, "PreemptLowerPriority", False),
-        "runfleet-job": (1000, "PreemptLowerPriority", False),
-        "runfleet-placeholder": (-10, "Never", False),
+        "runfleet-runner": (2000, "Never", None),
+        "runfleet-job-release": (1500, "PreemptLowerPriority", None),
+        "runfleet-job": (1000, "PreemptLowerPriority", None),
+        "runfleet-placeholder": (-10, "Never", None),
     }
     assert set(made) == set(PRIORITIES)
 
 
 @pytest.mark.parametrize(
-    ("value", "quantity"), [(4, "4"), (0.75, "750m"), (11.5, "11500m"), (0.1, "100m")]
+    ("value", "quantity"),
+    [
+        (4, "4"),
+        (0.75, "750m"),
+        (11.5, "11500m"),
+        (0.1, "100m"),
+        (0, "0"),
+        (1500, "1500"),
+        (1000, "1k"),
+        (40000, "40k"),
+        (1000.5, "1000500m"),
+    ],
 )
 def test_cores(value: float, quantity: str) -> None:
     assert cores(value) == quantity
+
+
+@pytest.mark.parametrize(
+    ("count", "quantity"),
+    [(0, "0"), (999, "999"), (1000, "1k"), (1250, "1250"), (3 * 10**6, "3M")],
+)
+def test_counts_are_written_as_the_api_server_stores_them(
+    count: int, quantity: str
+) -> None:
+    assert amount(count) == quantity
+
+
+def test_large_quotas_are_written_as_the_api_server_stores_them(
+    plan: CellPlan,
+) -> None:
+    hard = job_quota(class_of(plan, "l4"), ScaleLimits(0, 1600))
+    assert hard["pods"] == "2k"
+    assert hard["requests.nvidia.com/gpu"] == "4k"
+    assert hard["requests.cpu"] == "25k"
+    assert runner_quota(plan.cell, ScaleLimits(0, 1600))["pods"] == "2k"

@@ -10,10 +10,11 @@ an identity may do beyond its rows is a difference too.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 from runfleet.catalogue.pins import load_pins
 from runfleet.errors import MissingError
@@ -359,13 +360,22 @@ def _accounts(
     return found
 
 
+_READERS: Mapping[Provider, tuple[str, str]] = {
+    Provider.AWS: ("aws_fleet", "AwsReader"),
+    Provider.AZURE: ("azure_fleet", "AzureReader"),
+    Provider.GCP: ("gcp_fleet", "GcpReader"),
+    Provider.IBM: ("ibm", "IbmReader"),
+}
+"""The evaluator of each cloud: module and class."""
+
+
 def _reader(provider: Provider, records: list[tuple[tuple[Any, ...], str]]) -> Reader:
     """Return the evaluator of a cloud over the records of its stacks."""
-    if provider is Provider.AWS:
-        from runfleet.review.evaluators.aws_fleet import AwsReader
-
-        return AwsReader(records)
-    raise MissingError(
-        f"access on {provider} cannot be evaluated by this version",
-        "an evaluator in runfleet.review.evaluators",
-    )
+    if provider not in _READERS:
+        raise MissingError(
+            f"access on {provider} cannot be evaluated by this version",
+            "an evaluator in runfleet.review.evaluators",
+        )
+    module, name = _READERS[provider]
+    found = importlib.import_module(f"runfleet.review.evaluators.{module}")
+    return cast("Reader", getattr(found, name)(records))

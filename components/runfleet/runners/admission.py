@@ -132,7 +132,9 @@ def job_annotations(
     tolerations += [f"{device}:NoSchedule" for device in devices]
     return {
         ACCOUNT: planned.service_account,
-        SELECTOR: ",".join(f"{key}={value}" for key, value in sorted(placement.selector.items())),
+        SELECTOR: ",".join(
+            f"{key}={value}" for key, value in sorted(placement.selector.items())
+        ),
         TOLERATIONS: ",".join(sorted(set(tolerations))),
         DEVICES: ",".join(f"{key}={value}" for key, value in sorted(devices.items())),
         PRIORITY: job_priority(planned),
@@ -188,6 +190,15 @@ RULES: Sequence[tuple[str, str]] = (
         "job pods select the nodes of their class",
     ),
     (
+        # Before the taints: the API server may add those of the devices asked for.
+        "!has(object.spec.resourceClaims) && variables.containers.all(c,"
+        f" c.?resources.?limits.orValue({{}}).all(k, k in {_cel(AMOUNTS)}"
+        f" || (c.name == '{JOB_CONTAINER}' && variables.devices.exists(d,"
+        " d.split('=')[0] == k && quantity(c.resources.limits[k])"
+        ".compareTo(quantity(d.split('=')[1])) <= 0))))",
+        "job pods have the devices of their class and no more",
+    ),
+    (
         # As `kubectl taint` writes taints: key=value:effect, or key:effect for any.
         "object.spec.?tolerations.orValue([]).all(t, t.?key.orValue('')"
         " + (t.?operator.orValue('Equal') == 'Exists' ? ''"
@@ -217,14 +228,6 @@ RULES: Sequence[tuple[str, str]] = (
         "object.metadata.?finalizers.orValue([]).all(f, request.operation == 'UPDATE'"
         " && f in oldObject.metadata.?finalizers.orValue([]))",
         "job pods have no finalizers, which would keep them",
-    ),
-    (
-        "!has(object.spec.resourceClaims) && variables.containers.all(c,"
-        f" c.?resources.?limits.orValue({{}}).all(k, k in {_cel(AMOUNTS)}"
-        f" || (c.name == '{JOB_CONTAINER}' && variables.devices.exists(d,"
-        " d.split('=')[0] == k && quantity(c.resources.limits[k])"
-        ".compareTo(quantity(d.split('=')[1])) <= 0))))",
-        "job pods have the devices of their class and no more",
     ),
     (
         "variables.containers.all(c, variables.sources.exists(s, s != ''"

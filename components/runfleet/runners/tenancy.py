@@ -103,7 +103,7 @@ def runner_quota(cell: Cell, limits: ScaleLimits) -> dict[str, str]:
         _times(cell.runner_pods.memory, pods),
     )
     return hard | {
-        "pods": str(pods),
+        "pods": amount(pods),
         "requests.cpu": cpu,
         "limits.cpu": cpu,
         "requests.memory": memory,
@@ -122,14 +122,14 @@ def job_quota(planned: PlannedClass, limits: ScaleLimits) -> dict[str, str]:
     memory = _times(Size(hardware.memory + sides * SIDE_MEMORY), pods)
     disk = _times(Size(hardware.disk + sides * SIDE_DISK), pods)
     devices = {
-        f"requests.{name}": str(pods * int(count))
+        f"requests.{name}": amount(pods * int(count))
         for name, count in extended_resources(planned.runner_class).items()
     }
     return (
         hard
         | devices
         | {
-            "pods": str(pods),
+            "pods": amount(pods),
             "requests.cpu": cpu,
             "limits.cpu": cpu,
             "requests.memory": memory,
@@ -238,14 +238,17 @@ def make_limits(
 def make_priorities(
     resource_name: str, labels: Mapping[str, str], opts: pulumi.ResourceOptions
 ) -> list[scheduling.PriorityClass]:
-    """Make the priority classes of a cell."""
+    """Make the priority classes of a cell.
+
+    None is the global default. That is left unsaid, because the API server does not
+    store a ``false`` there and each later apply would set it again.
+    """
     return [
         scheduling.PriorityClass(
             f"{resource_name}-{priority.removeprefix('runfleet-')}-priority",
             metadata=meta.ObjectMetaArgs(name=priority, labels=dict(labels)),
             value=value,
             preemption_policy=policy,
-            global_default=False,
             description=description,
             opts=opts,
         )
@@ -254,9 +257,23 @@ def make_priorities(
 
 
 def cores(value: float) -> str:
-    """Return a number of cores as a Kubernetes quantity: ``4``, ``750m``."""
+    """Return a number of cores as a Kubernetes quantity: ``4``, ``750m``, ``40k``."""
     milli = round(value * 1000)
-    return f"{milli // 1000}" if milli % 1000 == 0 else f"{milli}m"
+    return amount(milli // 1000) if milli % 1000 == 0 else f"{milli}m"
+
+
+def amount(count: int) -> str:
+    """Return a count as the API server stores it: ``450``, ``1500``, ``40k``.
+
+    The API server writes a quantity with the largest suffix that keeps it whole
+    (https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/quantity/).
+    Written otherwise it would differ from what is stored, at each apply anew.
+    """
+    suffixes = ["M", "k", ""]
+    while count and len(suffixes) > 1 and count % 1000 == 0:
+        count //= 1000
+        suffixes.pop()
+    return f"{count}{suffixes[-1]}"
 
 
 def _times(size: Size, count: int) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 import pulumi
 
 from runfleet.catalogue.pins import Pin, Pins
-from runfleet.clouds.azure import floor
+from runfleet.clouds.azure.floor import AzureFloor
 from runfleet.clouds.protocols import StackSettings, StoreHandle
 from runfleet.placement.lock import make_lock
 from runfleet.placement.plan import (
@@ -264,7 +264,7 @@ def build_cell(
     central: Mapping[StoreKind, StoreHandle] | None = None,
 ) -> None:
     """Make all rooms of a cell, in the program's order."""
-    made, given = floor(), settings or StackSettings()
+    made, given = AzureFloor(), settings or StackSettings()
     provider = made.provider(f"{plan.stack}-cloud", plan, given)
     options = pulumi.ResourceOptions(provider=provider)
     name = plan.stack
@@ -316,7 +316,7 @@ def build_cell(
 
 def build_central(plan: CentralPlan) -> None:
     """Make all that the stack ``central`` has, in the program's order."""
-    made, given = floor(), StackSettings()
+    made, given = AzureFloor(), StackSettings()
     provider = made.provider("central-cloud", plan, given)
     options = pulumi.ResourceOptions(provider=provider)
     stores = made.stores("central-stores", plan, options)

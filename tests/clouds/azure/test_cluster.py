@@ -12,6 +12,7 @@ from clouds.azure import fleets
 from clouds.azure.fleets import ADMINS, DEPLOYER, GROUP, TENANT, Recording
 from runfleet.clouds.azure import kubeconfig, roles
 from runfleet.clouds.azure.cluster import ClusterError
+from runfleet.clouds.azure.system import has_local_disk
 from runfleet.clouds.protocols import StackSettings
 
 AKS = f"{GROUP}/providers/Microsoft.ContainerService/managedClusters/demo-eus"
@@ -101,7 +102,7 @@ def test_system_nodes_are_fixed_tainted_and_private(cell: Recording) -> None:
         "availabilityZones": ["1", "2"],
         "vnetSubnetID": cell["azure-network-nodes-subnet"].id,
         "osDiskSizeGB": 100,
-        "osDiskType": "Managed",
+        "osDiskType": "Ephemeral",
         "enableEncryptionAtHost": True,
         "enableNodePublicIP": False,
         "nodeTaints": ["CriticalAddonsOnly=true:NoSchedule"],
@@ -112,6 +113,20 @@ def test_system_nodes_are_fixed_tainted_and_private(cell: Recording) -> None:
         },
         "upgradeSettings": {"maxSurge": "1"},
     }
+
+
+@pytest.mark.parametrize(
+    ("size", "local"),
+    [
+        ("Standard_D4ds_v6", True),
+        ("Standard_NC40ads_H100_v5", True),
+        ("Standard_D4as_v6", False),
+        ("Standard_ND96isr_MI300X_v5", False),
+        ("Standard_M8-4ms", False),
+    ],
+)
+def test_sizes_with_a_local_disk(size: str, local: bool) -> None:
+    assert has_local_disk(size) is local
 
 
 def test_an_allow_list_opens_listed_ranges_only(gpu: Recording) -> None:
@@ -159,6 +174,7 @@ def test_the_control_plane_can_do_what_it_needs(cell: Recording) -> None:
         (cell["azure-network-nodes-subnet"].id, roles.NETWORK_CONTRIBUTOR),
         (cell["azure-network-api-subnet"].id, roles.NETWORK_CONTRIBUTOR),
         (cell["azure-cluster-kubelet"].id, roles.IDENTITY_OPERATOR),
+        (cell["azure-cluster-disks"].id, roles.READER),
         (f"{vault}/keys/secrets", roles.KEY_USER),
         (vault, roles.KEY_VAULT_CONTRIBUTOR),
     }

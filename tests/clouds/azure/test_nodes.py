@@ -28,7 +28,10 @@ def test_an_auto_provisioned_shape(cell: Recording) -> None:
         "imageFamily": "Ubuntu",
         "osDiskSizeGB": 600,
         "vnetSubnetID": cell["azure-network-nodes-subnet"].id,
-        "security": {"encryptionAtHost": True},
+        "security": {
+            "encryptionAtHost": True,
+            "trustedLaunch": {"secureBoot": True, "vtpm": True},
+        },
         "kubelet": {
             "cpuManagerPolicy": "static",
             "topologyManagerPolicy": "best-effort",
@@ -46,6 +49,7 @@ def test_an_auto_provisioned_shape(cell: Recording) -> None:
             "consolidateAfter": "5m",
             "budgets": [{"nodes": "20%"}],
         },
+        "limits": {"nodes": "20"},
         "template": {
             "metadata": {
                 "labels": {

@@ -306,7 +306,7 @@ def cell_record(
                     cloud,
                 )
         floor.budget(f"{name}-budget", plan, cloud)
-        annotations = floor.secrets_reader(
+        secrets = floor.secrets_reader(
             f"{name}-secrets",
             plan,
             cluster,
@@ -314,7 +314,7 @@ def cell_record(
             "external-secrets",
             cloud,
         )
-        pulumi.export("secrets_annotations", dict(annotations))
+        pulumi.export("secrets_annotations", dict(secrets.annotations))
         pulumi.export("oidc_issuer", cluster.oidc_issuer)
         pulumi.export("kubeconfig", cluster.kubeconfig)
         pulumi.export(

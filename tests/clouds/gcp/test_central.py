@@ -7,7 +7,7 @@ import pytest
 from clouds.gcp import fleets
 from clouds.gcp.fleets import of_type, one
 from runfleet.clouds.gcp.budget import BudgetArgs
-from runfleet.clouds.gcp.deploy import GIVES, ROLES
+from runfleet.clouds.gcp.deploy import GIVES, LENDS, ROLES
 from runfleet.clouds.gcp.federation import exact, subjects, token_condition
 from runfleet.errors import InputError
 from runfleet.rehearsal.record import Record
@@ -104,21 +104,23 @@ def test_the_deploy_identity_gives_what_the_stacks_give(central: Record) -> None
         if r.inputs["member"] == member
     ]
     assert {i["project"] for i in found} == {"demo-ci", "demo-central"}
+    limited = {
+        "roles/resourcemanager.projectIamAdmin": GIVES,
+        "roles/iam.serviceAccountAdmin": LENDS,
+    }
     roles = {i["role"] for i in found}
-    assert roles == {
-        *ROLES,
-        "roles/resourcemanager.projectIamAdmin",
-    }
+    assert roles == {*ROLES, *limited}
     assert not roles & {"roles/owner", "roles/editor", "roles/iam.securityAdmin"}
-    (gives,) = {
-        i["condition"]["expression"]
-        for i in found
-        if "ProjectIamAdmin" in i["role"] or i["role"].endswith("projectIamAdmin")
-    }
-    assert gives == (
-        'api.getAttribute("iam.googleapis.com/modifiedGrantsByRole", [])'
-        f".hasOnly([{', '.join(chr(34) + r + chr(34) for r in GIVES)}])"
-    )
+    for inputs in found:
+        given = limited.get(inputs["role"])
+        if given is None:
+            assert "condition" not in inputs
+            continue
+        listed = ", ".join(f'"{role}"' for role in given)
+        assert inputs["condition"]["expression"] == (
+            'api.getAttribute("iam.googleapis.com/modifiedGrantsByRole", [])'
+            f".hasOnly([{listed}])"
+        )
     assert bound_to(central, "deploy--demo") == [
         "repo:demo-org/demo:environment:production",
         "repo:demo-org@11/demo@22:environment:production",

@@ -206,7 +206,8 @@ def test_an_allow_list_opens_the_listed_ranges_only(second: Record) -> None:
 def test_auto_provisioning_is_off_unless_it_is_limited(
     cell: Record, second: Record
 ) -> None:
-    first = one(cell, "gcp-cluster-gke").inputs["clusterAutoscaling"]
+    first = dict(one(cell, "gcp-cluster-gke").inputs["clusterAutoscaling"])
+    assert first.pop("autoProvisioningDefaults")["serviceAccount"].startswith("node-")
     assert first == {
         "enabled": False,
         "autoscalingProfile": "OPTIMIZE_UTILIZATION",

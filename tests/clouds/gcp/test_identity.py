@@ -11,6 +11,7 @@ from clouds.gcp import fleets
 from clouds.gcp.fleets import of_type, one, parent_name
 from runfleet.clouds.gcp.addresses import Project
 from runfleet.clouds.gcp.identity import RunnerIdentity, RunnerIdentityArgs
+from runfleet.rehearsal.errors import RehearsalError
 from runfleet.rehearsal.record import Record
 
 POOL = (
@@ -139,7 +140,7 @@ def test_a_class_without_grants_gets_no_identity() -> None:
         {},
         {},
     )
-    with pytest.raises(ValueError, match="no cloud identity"):
+    with pytest.raises(RehearsalError, match="no cloud identity"):
         fleets.record(
             lambda: RunnerIdentity("identity", replace(args, has_grants=False))
         )

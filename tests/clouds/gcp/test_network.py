@@ -199,7 +199,8 @@ def test_an_adopted_network_is_read_and_not_changed() -> None:
         (
             "      admin_groups_domain",
             "      node_subnet: projects/shared/regions/us-central1/subnetworks/ours\n"
-            "      control_subnet: projects/shared/regions/us-central1/subnetworks/api\n"
+            "      control_subnet: "
+            "projects/shared/regions/us-central1/subnetworks/api\n"
             "      pods_range: our-pods\n"
             "      admin_groups_domain",
         ),

@@ -192,6 +192,7 @@ def test_the_order_of_node_pools(cell: Record, second: Record) -> None:
     spec = one(second, "gcp-two-autoscaler-order").inputs["spec"]
     assert spec["nodePoolAutoCreation"] == {"enabled": True}
     assert spec["whenUnsatisfiable"] == "ScaleUpAnyway"
+    assert set(spec["nodePoolConfig"]["nodeLabels"]) == set(KEYS)
     assert spec["autoscalingPolicy"]["consolidationDelayMinutes"] == 10
 
 

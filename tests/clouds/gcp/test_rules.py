@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
 from clouds.gcp.fleets import of_type, parent_name
 from runfleet.rehearsal.record import Record
 from runfleet.spec.labels import KEYS
+from runfleet_policies.engine import Settings, evaluate
+from runfleet_policies.registry import stack_rules
 
 LABELS_INPUT = {
     "gcp:artifactregistry/repository:Repository": "labels",
@@ -125,3 +129,26 @@ def test_names_of_children_begin_with_their_component(found: Record) -> None:
     for resource in found.resources:
         if resource.type.startswith(("gcp:", "kubernetes:")):
             assert resource.name.startswith(f"{parent_name(resource)}-")
+
+
+DAY = dt.date(2026, 11, 21)
+
+KNOWN = {
+    # Google asks that machines of the Dynamic Workload Scheduler are not repaired.
+    ("R-GCP-12", "gcp-pool-flex--g2-standard-48-pool"),
+    # The first cell's stack makes the funder's one budget in the project.
+    ("R-COST-01", "stack gcp-two#ci_funder.foundation"),
+}
+
+
+def test_the_policy_packs_find_nothing_else(found: Record) -> None:
+    findings = evaluate(
+        found.resources, stack_rules(), Settings(stack=found.stack, today=DAY)
+    )
+    seen = {
+        (f.rule, f.where.rpartition("::")[2].partition("#")[0])
+        if "::" in f.where
+        else (f.rule, f.where)
+        for f in findings
+    }
+    assert seen <= KNOWN

@@ -7,7 +7,10 @@ from clouds.gcp.fleets import of_type, one
 from runfleet.clouds.gcp.grants import PERMISSIONS
 from runfleet.rehearsal.record import Record
 
-KEY = "projects/demo-ci/locations/us-central1/keyRings/demo--gcp--stores/cryptoKeys/stores"
+KEY = (
+    "projects/demo-ci/locations/us-central1/keyRings/demo--gcp--stores/"
+    "cryptoKeys/stores"
+)
 BUCKET = "gcp:storage/bucket:Bucket"
 REPOSITORY = "gcp:artifactregistry/repository:Repository"
 

@@ -178,9 +178,12 @@ def cell_program(
         network = floor.network("ibm-network", plan, options)
         cluster = floor.cluster("ibm-cluster", plan, network, given, options)
         both = pulumi.ResourceOptions(providers=[cloud, cluster.kubernetes])
-        floor.secrets_reader(
+        secrets = floor.secrets_reader(
             "ibm-secrets", plan, cluster, "external-secrets", "external-secrets", both
         )
+        assert [type(found).__name__ for found in secrets.ready] == [
+            "IamTrustedProfileLink"
+        ]
         autoscaler = floor.autoscaler("ibm-autoscaler", plan, network, cluster, both)
         for pool in plan.node_pools:
             floor.node_pool(

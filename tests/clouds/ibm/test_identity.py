@@ -325,10 +325,6 @@ def test_external_secrets_reads_one_group_of_secrets(cell: Record) -> None:
         "namespace": "external-secrets",
         "name": "external-secrets",
     }
-    assert (
-        one(cell, "ibm-secrets-link").urn
-        in one(cell, "ibm-autoscaler-addon").dependencies
-    )
 
 
 def test_where_the_apps_keys_are(plan: CellPlan, cell: Record) -> None:

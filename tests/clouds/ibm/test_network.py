@@ -16,7 +16,7 @@ from clouds.ibm.fleets import (
     run,
 )
 from runfleet.clouds.ibm.network import endpoint_targets, inner_rules, worker_rules
-from runfleet.clouds.ibm.ranges import NetworkError, zone_ranges
+from runfleet.clouds.ibm.ranges import NetworkError, api_ranges, zone_ranges
 from runfleet.clouds.ibm.tags import labels_of
 from runfleet.placement.plan import CellPlan
 from runfleet.rehearsal.record import Record
@@ -158,7 +158,8 @@ def test_outputs_of_the_network(cell: Record) -> None:
         "10.32.96.0/28",
         "10.32.160.0/28",
     ]
-    assert outputs["api_ranges"] == ["172.20.0.1/32"]
+    assert outputs["api_ranges"] == ["172.20.0.1/32", "172.21.0.1/32"]
+    assert api_ranges("172.25.0.0/16") == ("172.20.0.1/32", "172.25.0.1/32")
     assert outputs["api_port"] == 2040
 
 
@@ -171,6 +172,8 @@ def test_outputs_of_the_network(cell: Record) -> None:
         ("10.0.0.0/16", ZONES[:1], "two or three"),
         ("10.0.0.0/16", ("a", "a"), "two or three"),
         ("172.16.0.0/12", ZONES, "overlaps 172.20.0.1/32"),
+        ("172.17.0.0/16", ZONES, "overlaps 172.17.0.0/18"),
+        ("172.21.0.0/20", ZONES, "overlaps 172.21.0.0/16"),
     ],
 )
 def test_ranges_that_do_not_fit(cidr: str, zones: tuple[str, ...], reason: str) -> None:

@@ -68,6 +68,12 @@ class RunnerClass:
         return sources[0]
 
     @property
+    def labels(self) -> dict[str, str]:
+        """Labels of its job pods that say whose they are."""
+        found = self.template["metadata"]["labels"]
+        return {key: found[key] for key in found if key.startswith("ci_")}
+
+    @property
     def devices(self) -> dict[str, str]:
         """Extended resources that each job asks for."""
         [job] = self.template["spec"]["containers"]

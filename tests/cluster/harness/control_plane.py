@@ -174,7 +174,12 @@ class _Api:
             "service-account-signing-key-file": str(files.account_key),
             "service-cluster-ip-range": "10.96.0.0/16",
             "authorization-mode": "Node,RBAC",
-            "enable-admission-plugins": "NodeRestriction",
+            # As managed clusters have it: pods with devices bear the devices' taint.
+            "enable-admission-plugins": "NodeRestriction,ExtendedResourceToleration",
+            # Fields of features that are off would be dropped before any rule sees
+            # them; a later Kubernetes has these on.
+            "feature-gates": "ImageVolume=true,ClusterTrustBundle=true,"
+            "ClusterTrustBundleProjection=true",
             # As managed clusters have it: refusing privileged pods is for policies.
             "allow-privileged": "true",
             "profiling": "false",

@@ -13,13 +13,11 @@ waits for what the release itself waits for.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from kubernetes.utils.quantity import parse_quantity
 from ruamel.yaml import YAML
 
 from runfleet.rehearsal.record import Record, ResourceRecord
@@ -118,15 +116,14 @@ def definitions(folder: Path = DEFINITIONS) -> list[Object]:
 def lost(wanted: Any, stored: Any, path: str = "") -> Iterator[str]:
     """Yield each path of an object that is not stored as it was wanted.
 
-    Two spellings are the API server's own and change nothing: a quantity has the
-    shortest form (`40000` becomes `40k`), and an optional `false` is left out.
+    Nothing is forgiven: another spelling of the same (`40000` for `40k`, a `false`
+    that is left out) is a difference that each later apply would set again.
     """
     if isinstance(wanted, dict) and isinstance(stored, dict):
         for key, value in wanted.items():
             where = f"{path}.{key}" if path else key
             if key not in stored:
-                if value is not False:
-                    yield f"{where}: {value!r} is not stored"
+                yield f"{where}: {value!r} is not stored"
             else:
                 yield from lost(value, stored[key], where)
     elif isinstance(wanted, list) and isinstance(stored, list):
@@ -135,20 +132,8 @@ def lost(wanted: Any, stored: Any, path: str = "") -> Iterator[str]:
         else:
             for index, (one, other) in enumerate(zip(wanted, stored, strict=True)):
                 yield from lost(one, other, f"{path}[{index}]")
-    elif (wanted != stored or type(wanted) is not type(stored)) and not (
-        re.search(_QUANTITIES, path) and _same_quantity(wanted, stored)
-    ):
+    elif wanted != stored or type(wanted) is not type(stored):
         yield f"{path}: {wanted!r} became {stored!r}"
-
-
-_QUANTITIES = r"\.(hard|limits|requests|default|defaultRequest|max)\."
-
-
-def _same_quantity(one: Any, other: Any) -> bool:
-    try:
-        return parse_quantity(one) == parse_quantity(other)
-    except ValueError:
-        return False
 
 
 def _is_object(resource: ResourceRecord) -> bool:

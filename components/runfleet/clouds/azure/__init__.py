@@ -1,6 +1,6 @@
 """Azure: the seven rooms on AKS, Entra workload identity, Blob storage and ACR.
 
-:func:`floor` is what :func:`runfleet.clouds.floor_for` asks for. The rooms are
+``floor.AzureFloor`` is what :func:`runfleet.clouds.floor_for` makes. The rooms are
 imported when they are first used, so that reading the names of Azure objects
 (:mod:`runfleet.clouds.azure.names`) does not load the SDK.
 """
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from runfleet.clouds.azure.network import Network as Network
     from runfleet.clouds.azure.nodes import NodePool as NodePool
     from runfleet.clouds.azure.stores import Stores as Stores
-    from runfleet.clouds.protocols import Floor
 
 _ROOMS = {
     "Autoscaler": "autoscaler",
@@ -38,15 +37,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "NodePool",
     "RunnerIdentity",
     "Stores",
-    "floor",
 ]
-
-
-def floor() -> Floor:
-    """Return the rooms of Azure."""
-    module = importlib.import_module("runfleet.clouds.azure.floor")
-    made: Floor = module.AzureFloor()
-    return made
 
 
 def __getattr__(name: str) -> Any:

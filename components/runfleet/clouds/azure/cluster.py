@@ -336,6 +336,7 @@ class Cluster(pulumi.ComponentResource):
                 ("nodes", args.node_subnet_id, roles.NETWORK_CONTRIBUTOR),
                 ("api", args.api_subnet_id, roles.NETWORK_CONTRIBUTOR),
                 ("kubelet", kubelet.id, roles.IDENTITY_OPERATOR),
+                ("disks", disks.id, roles.READER),
                 ("secrets-key", key_id(self.vault, key), roles.KEY_USER),
                 ("vault", self.vault.vault.id, roles.KEY_VAULT_CONTRIBUTOR),
             )

@@ -359,18 +359,26 @@ def node_pool_spec(args: NodePoolArgs, node_class: str) -> dict[str, Any]:
             },
         },
     }
+    spec["limits"] = {"nodes": str(args.most_nodes)}
     if args.vcpu is not None:
-        spec["limits"] = {"cpu": f"{args.vcpu * args.most_nodes:g}"}
+        spec["limits"]["cpu"] = f"{args.vcpu * args.most_nodes:g}"
     return spec
 
 
 def node_class_spec(args: NodePoolArgs) -> dict[str, Any]:
-    """Return the specification of the AKSNodeClass."""
+    """Return the specification of the AKSNodeClass.
+
+    Trusted Launch has images for amd64 only (Azure/karpenter-provider-azure at
+    352646f5, ``pkg/providers/imagefamily``).
+    """
+    security: dict[str, Any] = {"encryptionAtHost": True}
+    if args.arch == "amd64":
+        security["trustedLaunch"] = {"secureBoot": True, "vtpm": True}
     return {
         "imageFamily": args.node_image,
         "osDiskSizeGB": disk_gib(args.machine),
         "vnetSubnetID": args.subnet_id,
-        "security": {"encryptionAtHost": True},
+        "security": security,
         "kubelet": {
             "cpuManagerPolicy": "static",
             "topologyManagerPolicy": args.machine.topology_policy or TOPOLOGY,
@@ -407,7 +415,8 @@ def most_nodes(plan: CellPlan, pool: NodePoolPlan, limits: Mapping[str, int]) ->
     """
     wanted = 0
     for planned in plan.classes:
-        if planned.pool.name == pool.pool.name:
+        wanted_here = planned.runner_class.release == pool.release
+        if planned.pool.name == pool.pool.name and wanted_here:
             scale = planned.runner_class.scale
             wanted += NODE_LIMIT if scale.max is None else scale.max
     known = [pool.limit, limits.get(pool.pool.name), NODE_LIMIT, max(1, wanted)]

@@ -33,6 +33,10 @@ KEY_VAULT_CONTRIBUTOR = "f25e0fa2-a7c8-4377-a976-54943a77a395"
 DISK_KEY_USER = "e147488a-f6f5-4113-8e2d-b22465e65bf6"
 """Key Vault Crypto Service Encryption User: what a disk encryption set needs."""
 
+READER = "acdd72a7-3385-48ef-bd42-f606fba81ae7"
+"""Reader: on the disk encryption set, which AKS's Karpenter looks at before it makes
+a node (Azure/karpenter-provider-azure, ``pkg/controllers/nodeclass/status``)."""
+
 SECRETS_USER = "4633458b-17de-408a-b874-0445c86b69e6"
 """Key Vault Secrets User: reads the value of a secret."""
 

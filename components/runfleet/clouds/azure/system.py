@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 
 import pulumi
@@ -55,7 +56,7 @@ def system_pool(
         availability_zones=list(zones),
         vnet_subnet_id=subnet_id,
         os_disk_size_gb=math.ceil(nodes.disk.gib),
-        os_disk_type="Managed",
+        os_disk_type="Ephemeral" if has_local_disk(nodes.machine) else "Managed",
         enable_encryption_at_host=True,
         enable_node_public_ip=False,
         node_taints=[SYSTEM_TAINT],
@@ -65,6 +66,15 @@ def system_pool(
         upgrade_settings=containerservice.AgentPoolUpgradeSettingsArgs(max_surge="1"),
         tags=tags(place.labels),
     )
+
+
+def has_local_disk(size: str) -> bool:
+    """Say whether machines of a size have a local disk: feature ``d`` of its name.
+
+    Source: Azure documentation, "Azure virtual machine sizes naming conventions".
+    """
+    match = re.fullmatch(r"Standard_[A-Z]+\d+(?:-\d+)?([a-z]*)(?:_.*)?", size)
+    return match is not None and "d" in match[1]
 
 
 def audit_logs(

@@ -1,6 +1,6 @@
 """Google Cloud: the seven rooms on GKE, IAM, Cloud Storage and Artifact Registry.
 
-:func:`floor` is what :func:`runfleet.clouds.floor_for` asks for. The rooms are
+``floor.GcpFloor`` is what :func:`runfleet.clouds.floor_for` makes. The rooms are
 imported when they are first used, so that reading the names of Google Cloud objects
 (:mod:`runfleet.clouds.gcp.names`) does not load the SDK.
 """
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from runfleet.clouds.gcp.network import Network as Network
     from runfleet.clouds.gcp.nodes import NodePool as NodePool
     from runfleet.clouds.gcp.stores import Stores as Stores
-    from runfleet.clouds.protocols import Floor
 
 _ROOMS = {
     "Autoscaler": "autoscaler",
@@ -38,15 +37,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "NodePool",
     "RunnerIdentity",
     "Stores",
-    "floor",
 ]
-
-
-def floor() -> Floor:
-    """Return the rooms of Google Cloud."""
-    module = importlib.import_module("runfleet.clouds.gcp.floor")
-    made: Floor = module.GcpFloor()
-    return made
 
 
 def __getattr__(name: str) -> Any:

@@ -116,7 +116,7 @@ def compute_class_spec(args: AutoscalerArgs) -> dict[str, Any]:
     A machine counts as empty when nothing but system pods runs on it, so the
     autoscaler never moves a job.
     """
-    return {
+    spec: dict[str, Any] = {
         "priorities": [
             {"nodepools": list(args.node_pools[weight])}
             for weight in sorted(args.node_pools, reverse=True)
@@ -131,6 +131,9 @@ def compute_class_spec(args: AutoscalerArgs) -> dict[str, Any]:
             "consolidationThreshold": 0,
         },
     }
+    if args.auto_provisioning:
+        spec["nodePoolConfig"] = {"nodeLabels": dict(args.labels)}
+    return spec
 
 
 def by_weight(pools: Sequence[NodePoolPlan]) -> dict[int, list[str]]:

@@ -36,6 +36,7 @@ import pulumi_gcp as gcp
 import pulumi_kubernetes as k8s
 
 from runfleet.clouds.gcp.addresses import Project, cell_project, node_account
+from runfleet.clouds.gcp.admins import admin_problems, make_admins
 from runfleet.clouds.gcp.keys import crypto_key, key_ring
 from runfleet.clouds.gcp.kubeconfig import KubeconfigArgs, kubeconfig
 from runfleet.clouds.gcp.labels import labels
@@ -56,13 +57,6 @@ documentation, "About service accounts in GKE")."""
 
 LOGS = ("APISERVER", "CONTROLLER_MANAGER", "SCHEDULER", "SYSTEM_COMPONENTS")
 """The logs that a cluster keeps; job logs are kept by GitHub."""
-
-ADMIN_KINDS: Mapping[str, str] = {
-    "user": "User",
-    "serviceAccount": "User",
-    "group": "Group",
-}
-"""Kinds of members that may administer a cluster, as Kubernetes calls them."""
 
 
 @dataclass(frozen=True)
@@ -221,7 +215,15 @@ class Cluster(pulumi.ComponentResource):
         ready.append(cluster)
         if args.adopt is None and args.base_nodes is not None:
             ready.append(self._base_nodes(cluster, args.base_nodes, ready))
-            self._admins(ready)
+            make_admins(
+                f"{name}-admin",
+                args.project.cluster(args.cluster),
+                args.admins,
+                args.labels,
+                self.kubernetes,
+                self,
+                ready,
+            )
         self.ready = tuple(ready)
         self.register_outputs(
             {
@@ -417,29 +419,29 @@ class Cluster(pulumi.ComponentResource):
                 protect=True,
                 retain_on_delete=True,
                 depends_on=list(after),
-                ignore_changes=["initialNodeCount", "nodeConfig", "nodeVersion"],
+                ignore_changes=[
+                    "clusterAutoscaling.autoProvisioningDefaults",
+                    "initialNodeCount",
+                    "nodeConfig",
+                    "nodeVersion",
+                ],
             ),
         )
 
     def _autoscaling(self) -> dict[str, Any]:
         """Return how the cluster scales: by its node pools, in their order.
 
-        Node auto-provisioning is off unless the cell sets limits for it; what it
-        makes then is made as all machines are.
+        Node auto-provisioning is off unless the cell sets limits for it. What GKE
+        makes by itself, now or after somebody lets it, is made as all machines are:
+        its defaults stand in any case. The provider reads them back only while
+        auto-provisioning is on, so changes of them are passed over.
         """
         limits = self._args.settings.auto_provisioning
         found: dict[str, Any] = {
             "enabled": bool(limits),
             "autoscaling_profile": "OPTIMIZE_UTILIZATION",
             "default_compute_class_enabled": True,
-        }
-        if limits:
-            found["resource_limits"] = [
-                {"resource_type": resource, "minimum": 0, "maximum": most}
-                for resource, most in sorted(limits.items())
-            ]
-            found["auto_provisioning_locations"] = list(self._args.zones)
-            found["auto_provisioning_defaults"] = {
+            "auto_provisioning_defaults": {
                 "service_account": self.machines.service_account,
                 "oauth_scopes": [SCOPE],
                 "boot_disk_kms_key": self.machines.disk_key,
@@ -449,7 +451,14 @@ class Cluster(pulumi.ComponentResource):
                     "enable_integrity_monitoring": True,
                 },
                 "management": {"auto_repair": True, "auto_upgrade": True},
-            }
+            },
+        }
+        if limits:
+            found["resource_limits"] = [
+                {"resource_type": resource, "minimum": 0, "maximum": most}
+                for resource, most in sorted(limits.items())
+            ]
+            found["auto_provisioning_locations"] = list(self._args.zones)
         return found
 
     def _address(self, cluster: gcp.container.Cluster) -> None:
@@ -516,43 +525,6 @@ class Cluster(pulumi.ComponentResource):
             ),
         )
 
-    def _admins(self, after: Sequence[pulumi.Resource]) -> None:
-        """Let the cell's administrators find the cluster and rule inside it."""
-        name, args = self._name, self._args
-        cluster = args.project.cluster(args.cluster)
-        for number, member in enumerate(args.admins):
-            kind, _, who = member.partition(":")
-            gcp.projects.IAMMember(
-                f"{name}-admin-{number}-sees",
-                project=args.project.id,
-                role="roles/container.clusterViewer",
-                member=member,
-                condition={
-                    "title": f"Cluster {args.cluster}",
-                    "expression": f'resource.name == "{cluster}"',
-                },
-                opts=pulumi.ResourceOptions(parent=self),
-            )
-            k8s.rbac.v1.ClusterRoleBinding(
-                f"{name}-admin-{number}",
-                metadata={"name": f"admin-{number}", "labels": dict(args.labels)},
-                role_ref={
-                    "api_group": "rbac.authorization.k8s.io",
-                    "kind": "ClusterRole",
-                    "name": "cluster-admin",
-                },
-                subjects=[
-                    {
-                        "api_group": "rbac.authorization.k8s.io",
-                        "kind": ADMIN_KINDS[kind],
-                        "name": who,
-                    }
-                ],
-                opts=pulumi.ResourceOptions(
-                    parent=self, provider=self.kubernetes, depends_on=list(after)
-                ),
-            )
-
 
 def _dns_name(found: Any) -> str:
     config = found.dns_endpoint_config if found is not None else None
@@ -560,23 +532,9 @@ def _dns_name(found: Any) -> str:
 
 
 def _check(cell: str, args: ClusterArgs) -> None:
-    wrong = [
-        problem(
-            [cell, "admins"],
-            "an administrator is a member of Google Cloud",
-            member,
-            "user:<address>, group:<address> or serviceAccount:<address>",
-        )
-        for member in args.admins
-        if member.partition(":")[0] not in ADMIN_KINDS or "@" not in member
-    ]
+    wrong = admin_problems(cell, args.admins, args.settings.admin_groups_domain)
     if args.adopt is None and args.base_nodes is None:
         wrong.append(problem([cell, "base_nodes"], "a cluster needs base nodes"))
-    if any(m.startswith("group:") for m in args.admins) and not (
-        args.settings.admin_groups_domain
-    ):
-        message = "groups among `admins` need the domain of gke-security-groups@"
-        wrong.append(problem([cell, "settings", "admin_groups_domain"], message))
     if args.api_mode == "allow-list" and (
         not args.api_allow or any(cidr.endswith("/0") for cidr in args.api_allow)
     ):

@@ -8,18 +8,20 @@ approval there (GitHub documentation, "Managing environments for deployment").
 It is no owner and no editor. It has the administrator role of each service that the
 stacks use, in the fleet's projects, and each cell's stack lets it act as the machines'
 service account, because making a node pool asks for that. What it may give away in a
-project is bound: it can give and take the roles in :data:`GIVES` and no other, so it
-cannot make itself or a job an administrator (IAM documentation, "Set limits on granting roles").
-Organisation policies and budgets are above a project: those roles are given by hand.
+project is bound: it can give and take the roles in :data:`GIVES` and no other, and on
+service accounts those in :data:`LENDS`, so it cannot make itself or a job an
+administrator (IAM documentation, "Set limits on
+granting roles"). Organisation policies and budgets are above a project: those roles
+are given by hand.
 
-What stays is in the nature of the work: it writes the allow policies of stores and
-service accounts, so whoever may change the fleet decides who reaches them. It is made
+What stays is in the nature of the work: it writes the allow policies of stores, so
+whoever may change the fleet decides who reaches them. It is made
 once by an administrator, in stack ``central``: it cannot make itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pulumi
@@ -42,7 +44,6 @@ ROLES: tuple[str, ...] = (
     "roles/container.admin",
     "roles/dns.admin",
     "roles/iam.roleAdmin",
-    "roles/iam.serviceAccountAdmin",
     "roles/iam.workloadIdentityPoolAdmin",
     "roles/monitoring.notificationChannelEditor",
     "roles/pubsub.admin",
@@ -55,7 +56,17 @@ ROLES: tuple[str, ...] = (
 GIVES: tuple[str, ...] = (*NODE_ROLES, "roles/container.clusterViewer")
 """The roles that the stacks give in a project."""
 
-GIVING = "roles/resourcemanager.projectIamAdmin"
+LENDS: tuple[str, ...] = (
+    "roles/iam.serviceAccountUser",
+    "roles/iam.workloadIdentityUser",
+)
+"""The roles that the stacks give on service accounts."""
+
+LIMITED: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "gives": ("roles/resourcemanager.projectIamAdmin", GIVES),
+    "lends": ("roles/iam.serviceAccountAdmin", LENDS),
+}
+"""Roles that are held under a condition, with the roles that may be given by them."""
 
 
 @dataclass(frozen=True)
@@ -137,17 +148,18 @@ class DeployAccount(pulumi.ComponentResource):
                     member=member,
                     opts=own,
                 )
-            gcp.projects.IAMMember(
-                f"{name}-{project}-gives",
-                project=project,
-                role=GIVING,
-                member=member,
-                condition={
-                    "title": "Gives machines and administrators their roles only",
-                    "expression": gives_only(GIVES),
-                },
-                opts=own,
-            )
+            for suffix, (role, given) in LIMITED.items():
+                gcp.projects.IAMMember(
+                    f"{name}-{project}-{suffix}",
+                    project=project,
+                    role=role,
+                    member=member,
+                    condition={
+                        "title": "Gives only what the stacks give",
+                        "expression": gives_only(given),
+                    },
+                    opts=own,
+                )
         self.identity_id = account.email
         self.register_outputs({"identity_id": self.identity_id})
 

@@ -31,7 +31,12 @@ from runfleet.clouds.gcp.nodes import NodePool, NodePoolArgs
 from runfleet.clouds.gcp.promoter import Promoter, PromoterArgs
 from runfleet.clouds.gcp.secrets_reader import SecretsReader, SecretsReaderArgs
 from runfleet.clouds.gcp.stores import Stores, StoresArgs
-from runfleet.clouds.protocols import AppSecretSource, StackSettings, StoreHandle
+from runfleet.clouds.protocols import (
+    AppSecretSource,
+    SecretsIdentity,
+    StackSettings,
+    StoreHandle,
+)
 from runfleet.placement.plan import (
     CENTRAL_STACK,
     CellPlan,
@@ -207,12 +212,13 @@ class GcpFloor:
         namespace: str,
         service_account: str,
         options: pulumi.ResourceOptions,
-    ) -> Mapping[str, pulumi.Input[str]]:
-        """Make the service account of External Secrets; return its annotation."""
+    ) -> SecretsIdentity:
+        """Make the service account of External Secrets."""
         args = SecretsReaderArgs.from_plan(
             plan, namespace, service_account, cluster.ready
         )
-        return SecretsReader(name, args, options).service_account_annotations
+        reader = SecretsReader(name, args, options)
+        return SecretsIdentity(reader.service_account_annotations, reader.ready)
 
     def account(
         self,

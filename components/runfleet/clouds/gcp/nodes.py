@@ -58,7 +58,8 @@ GPU_TAINT = Taint(GPU, "present")
 """The taint that GKE puts on nodes with GPUs."""
 
 TPU_TAINT = Taint("google.com/tpu", "present")
-"""The taint that GKE puts on nodes with TPUs (GKE documentation, "Plan TPUs in GKE")."""
+"""The taint that GKE puts on nodes with TPUs (GKE documentation, "Plan TPUs in
+GKE")."""
 
 TOPOLOGY = ("best-effort", "container")
 """The kubelet's topology policy and scope by default."""

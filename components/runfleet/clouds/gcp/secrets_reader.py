@@ -70,10 +70,12 @@ class SecretsReader(pulumi.ComponentResource):
     Attributes:
         identity_id: Address of the service account.
         service_account_annotations: What binds its Kubernetes service account to it.
+        ready: What must exist before it can read a secret.
     """
 
     identity_id: pulumi.Output[str]
     service_account_annotations: Mapping[str, pulumi.Input[str]]
+    ready: Sequence[pulumi.Resource]
 
     def __init__(
         self,
@@ -90,14 +92,14 @@ class SecretsReader(pulumi.ComponentResource):
             "External Secrets: reads the keys of GitHub Apps",
             self,
         )
-        gcp.serviceaccount.IAMMember(
+        pods = gcp.serviceaccount.IAMMember(
             f"{name}-pods",
             service_account_id=account.name,
             role=MAY_ACT_AS,
             member=args.project.pod(args.namespace, args.service_account),
             opts=pulumi.ResourceOptions(parent=self, depends_on=list(args.after)),
         )
-        for number, secret in enumerate(args.secrets):
+        reads = [
             gcp.secretmanager.SecretIamMember(
                 f"{name}-secret-{number}",
                 project=args.project.id,
@@ -106,6 +108,9 @@ class SecretsReader(pulumi.ComponentResource):
                 member=account.email.apply(lambda email: f"serviceAccount:{email}"),
                 opts=pulumi.ResourceOptions(parent=self),
             )
+            for number, secret in enumerate(args.secrets)
+        ]
+        self.ready = (pods, *reads)
         self.identity_id = account.email
         self.service_account_annotations = {ANNOTATION: account.email}
         self.register_outputs(

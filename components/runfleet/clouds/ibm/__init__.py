@@ -1,6 +1,6 @@
 """IBM Cloud: the seven rooms on its Kubernetes Service, VPC, IAM and object storage.
 
-:func:`floor` is what :func:`runfleet.clouds.floor_for` asks for. The rooms are
+``floor.IbmFloor`` is what :func:`runfleet.clouds.floor_for` makes. The rooms are
 imported when they are first used, so that reading the names of IBM Cloud objects
 (:mod:`runfleet.clouds.ibm.names`) loads nothing more.
 """
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from runfleet.clouds.ibm.network import Network as Network
     from runfleet.clouds.ibm.nodes import NodePool as NodePool
     from runfleet.clouds.ibm.stores import Stores as Stores
-    from runfleet.clouds.protocols import Floor
 
 _ROOMS = {
     "Autoscaler": "autoscaler",
@@ -38,15 +37,7 @@ __all__ = [  # pyright: ignore[reportUnsupportedDunderAll]
     "NodePool",
     "RunnerIdentity",
     "Stores",
-    "floor",
 ]
-
-
-def floor() -> Floor:
-    """Return the rooms of IBM Cloud."""
-    module = importlib.import_module("runfleet.clouds.ibm.floor")
-    made: Floor = module.IbmFloor()
-    return made
 
 
 def __getattr__(name: str) -> Any:

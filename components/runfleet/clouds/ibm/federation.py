@@ -2,9 +2,9 @@
 
 IAM lets people in through a SAML identity provider or an App ID instance, and compute
 resources through the token of the service that runs them: virtual servers, Kubernetes
-and OpenShift clusters, Code Engine, Power ("Creating trusted profiles", ibm-cloud-docs/
-account ``trusted-profiles.md``; the provider's ``cr_type`` is one of VSI, PVS, BMS,
-IKS_SA, ROKS_SA and CE). No way in takes a token whose issuer is
+and OpenShift clusters, Code Engine, Power (cloud.ibm.com/docs/account, "Creating
+trusted profiles"; the provider's ``cr_type`` is one of VSI, PVS, BMS, IKS_SA, ROKS_SA
+and CE). No way in takes a token whose issuer is
 ``token.actions.githubusercontent.com``. The only substitute would be a static API key
 in GitHub's secrets, which no class here may have.
 

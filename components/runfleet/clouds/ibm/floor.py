@@ -29,7 +29,12 @@ from runfleet.clouds.ibm.secrets_reader import (
 )
 from runfleet.clouds.ibm.settings import IbmSettings
 from runfleet.clouds.ibm.stores import Stores, StoresArgs
-from runfleet.clouds.protocols import AppSecretSource, StackSettings, StoreHandle
+from runfleet.clouds.protocols import (
+    AppSecretSource,
+    SecretsIdentity,
+    StackSettings,
+    StoreHandle,
+)
 from runfleet.placement.plan import (
     CellPlan,
     CentralPlan,
@@ -212,14 +217,13 @@ class IbmFloor:
         namespace: str,
         service_account: str,
         options: pulumi.ResourceOptions,
-    ) -> Mapping[str, pulumi.Input[str]]:
+    ) -> SecretsIdentity:
         """Make the profile of External Secrets, linked to its service account."""
         args = SecretsReaderArgs.from_plan(
             plan, cluster.cluster_crn, namespace, service_account
         )
         reader = SecretsReader(name, args, options)
-        cluster.ready = (*cluster.ready, reader.link)
-        return reader.service_account_annotations
+        return SecretsIdentity(reader.service_account_annotations, (reader.link,))
 
     def account(
         self,

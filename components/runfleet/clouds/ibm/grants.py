@@ -6,8 +6,8 @@ profile. Each policy names its service, the one bucket or registry namespace, an
 objects the prefix; none is about a whole service. Places may be outputs that are not
 known yet; which policies there are never depends on them.
 
-**What a verb means**, by the roles of "IAM roles and actions" (ibm-cloud-docs/account
-``iam-service-roles-actions.md``):
+**What a verb means**, by the roles of cloud.ibm.com/docs/account, "IAM roles and
+actions":
 
 * *read* a bucket: ``Content Reader``, which downloads objects and lists them, under the
   condition that the object's path, or the prefix that is listed, is a readable one;

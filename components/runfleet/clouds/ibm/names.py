@@ -14,8 +14,8 @@ from parts so that two different lists of parts never give one name:
 The rule of a type without dashes (a custom role) is the digest alone.
 
 Sources: the schema of IBM-Cloud/terraform-provider-ibm 2.5.0 and the pages of
-cloud.ibm.com/docs that each rule names; "Cloud Resource Names", ibm-cloud-docs/account
-``crn.md``.
+cloud.ibm.com/docs that each rule names; cloud.ibm.com/docs/account, "Cloud Resource
+Names".
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ RULES: tuple[NameRule, ...] = (
 def custom_role(*parts: str) -> str:
     """Return the name of a custom role: 30 letters and digits, a capital first.
 
-    Source: "Creating custom roles", ibm-cloud-docs/account ``custom-roles.md``.
+    Source: cloud.ibm.com/docs/account, "Creating custom roles".
     """
     digest = hashlib.sha256(json.dumps(parts).encode()).hexdigest()
     return f"Runfleet{digest[:20]}"

@@ -31,10 +31,10 @@ from runfleet.clouds.ibm.keys import Vault, VaultArgs, tagged
 from runfleet.clouds.ibm.names import BUCKET, RESOURCE_INSTANCE, VPC_OBJECT
 from runfleet.clouds.ibm.ranges import (
     API_PORT,
-    API_PROXY,
     INFRASTRUCTURE,
     NetworkError,
     ZoneRanges,
+    api_ranges,
     zone_ranges,
 )
 from runfleet.clouds.ibm.resources.access import IamAuthorizationPolicy
@@ -82,6 +82,7 @@ class NetworkArgs:
         cidr: Range of the network.
         labels: The required labels.
         egress: Ranges that workers may open HTTPS connections to.
+        services: Range of service addresses; ``None`` for the default one.
         resource_group: Id of the resource group; ``None`` for the default one.
         adopt: Id of an existing VPC to use.
         adopted_subnets: Its subnets for workers, by zone.
@@ -94,6 +95,7 @@ class NetworkArgs:
     cidr: str
     labels: Mapping[str, str]
     egress: Sequence[str] = ("0.0.0.0/0",)
+    services: str | None = None
     resource_group: str | None = None
     adopt: str | None = None
     adopted_subnets: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -123,6 +125,7 @@ class NetworkArgs:
             cidr=cell.network.cidr,
             labels=plan.ci_labels,
             egress=tuple(cell.network.egress),
+            services=cell.network.services,
             resource_group=settings.resource_group,
             adopt=cell.network.adopt,
             adopted_subnets=settings.node_subnets,
@@ -139,7 +142,8 @@ class Network(pulumi.ComponentResource):
         node_security_group_id: Security group of every worker, beside IBM's own.
         service_ranges: Ranges that hold nothing but endpoints of IBM Cloud's services;
             empty when the network is adopted.
-        api_ranges: Where pods reach the API server: the proxy on their own node.
+        api_ranges: Where pods reach the API server: its service, and the proxy on
+            their own node behind it.
         api_port: Port of that proxy.
         vault: Key Protect instance of the platform.
     """
@@ -195,7 +199,7 @@ class Network(pulumi.ComponentResource):
             vpc = IsVpc.existing(f"{name}-vpc", args.adopt, self._options())
             self.subnets_by_zone = self._adopted_subnets()
             self.service_ranges = ()
-        self.api_ranges = (API_PROXY,)
+        self.api_ranges = api_ranges(args.services)
         self.api_port = API_PORT
         self.network_id = vpc.id
         self.node_subnet_ids = pulumi.Output.all(*self.subnets_by_zone.values())
@@ -448,9 +452,8 @@ def endpoint_targets(region: str) -> dict[str, str]:
     ``iam`` hands out the tokens of trusted profiles, ``cos`` and ``cr`` hold the
     stores. The cluster adds what it needs itself.
 
-    Sources: ibm-cloud-docs/containers ``create-iam-vpe-gateway.sh``, ibm-cloud-docs/
-    Registry (Table 1 of its page on private networks), openshift/installer
-    ``pkg/asset/cluster/ibmcloud``.
+    Sources: IBM's script ``create-iam-vpe-gateway.sh``; cloud.ibm.com/docs/Registry,
+    "Securing your connection", Table 1; openshift/installer, IBM Cloud machine setup.
     """
     public = "crn:v1:bluemix:public"
     storage = f"s3.direct.{region}.cloud-object-storage.appdomain.cloud"

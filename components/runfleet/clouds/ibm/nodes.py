@@ -41,7 +41,7 @@ from runfleet.placement.plan import CellPlan, NodePoolPlan
 from runfleet.spec.pools import Capacity
 
 MOST_WORKERS = 500
-"""Workers of a cluster by default (ibm-cloud-docs/containers ``limitations.md``)."""
+"""Workers of a cluster by default (cloud.ibm.com/docs/containers, "Limitations")."""
 
 
 @dataclass(frozen=True)

@@ -23,7 +23,7 @@ LONGEST_PREFIX = 22
 
 ENDPOINT_PREFIX = 28
 """Size of an endpoint subnet; IBM keeps five addresses of each subnet
-(ibm-cloud-docs/vpc ``vpc-addressing-plan-design.md``)."""
+(cloud.ibm.com/docs/vpc, "Designing an addressing plan for a VPC")."""
 
 API_PROXY = "172.20.0.1/32"
 """Address of the API server's proxy on every worker, port 2040: where the service
@@ -35,7 +35,8 @@ API_PORT = 2040
 
 INFRASTRUCTURE = ("161.26.0.0/16", "166.8.0.0/14")
 """IBM Cloud's own services: name servers, mirrors and time, and the private service
-endpoints (ibm-cloud-docs/containers ``vpc-security-group-reference.md``)."""
+endpoints (cloud.ibm.com/docs/containers, "Understanding secure by default Cluster VPC
+Networking")."""
 
 PODS = "172.17.0.0/18"
 """Default range of pods of a VPC cluster (the same page)."""
@@ -67,6 +68,16 @@ class ZoneRanges:
     endpoints: str
 
 
+def api_ranges(services: str | None) -> tuple[str, ...]:
+    """Return where pods reach the API server: its service, and the proxy behind it.
+
+    Args:
+        services: Range of service addresses; ``None`` for the default one.
+    """
+    network = ipaddress.ip_network(services or SERVICES)
+    return (API_PROXY, f"{network[1]}/{network.max_prefixlen}")
+
+
 def zone_ranges(cidr: str, zones: tuple[str, ...]) -> tuple[ZoneRanges, ...]:
     """Cut a network into ranges.
 
@@ -89,7 +100,7 @@ def zone_ranges(cidr: str, zones: tuple[str, ...]) -> tuple[ZoneRanges, ...]:
         raise NetworkError(
             f"zones {', '.join(zones)}: a cell has two or three different ones"
         )
-    for other in (*INFRASTRUCTURE, API_PROXY):
+    for other in (*INFRASTRUCTURE, API_PROXY, PODS, SERVICES):
         if network.overlaps(ipaddress.ip_network(other)):
             raise NetworkError(f"{cidr} overlaps {other}, which IBM Cloud uses itself")
     found: list[ZoneRanges] = []

@@ -4,8 +4,8 @@ External Secrets runs in the cluster and copies the keys of the GitHub Apps from
 Manager into the namespaces of the runners. Its trusted profile is linked to its one
 service account, and may read the secrets of one secret group, which must hold nothing
 else: IAM knows groups of secrets, and a policy on a single one would have to name an id
-that Secrets Manager chooses ("Assigning access", ibm-cloud-docs/secrets-manager
-``iam.md``).
+that Secrets Manager chooses (cloud.ibm.com/docs/secrets-manager, "Managing IAM
+access").
 
 Its pods need the token of their service account as a file
 (:attr:`SecretsReader.token`), as job pods do.

@@ -2,9 +2,8 @@
 
 A tag is ``key:value``. Label keys hold no colon, so the first one separates the two and
 the encoding is injective. IBM Cloud compares tags without case, and labels are lower
-case. Limits (IBM Cloud documentation, "Working with tags", ibm-cloud-docs/account
-``tag.md``): 128 characters of letters, digits, ``_``, ``-``, ``.``, space and one
-colon; 1,000 tags on a resource.
+case. Limits (cloud.ibm.com/docs/account, "Working with tags"): 128 characters of
+letters, digits, ``_``, ``-``, ``.``, space and one colon; 1,000 tags on a resource.
 """
 
 from __future__ import annotations

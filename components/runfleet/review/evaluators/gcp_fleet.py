@@ -60,7 +60,11 @@ class GcpReader:
         self.problems = tuple(self._inventory.problems)
 
     def parts(self, scope: Scope, exported: Mapping[str, Any]) -> list[Part]:
-        """Return the parts of the stores that a stack exports."""
+        """Return the parts of the stores that a stack exports.
+
+        Stores of another cloud have none here: nobody reaches them with an identity
+        of Google's alone.
+        """
         found: list[Part] = []
         for name, handle in exported.items():
             kind = StoreKind(name)
@@ -68,8 +72,8 @@ class GcpReader:
             images = str(handle.get("repository_id") or "").rpartition("/")[0]
             topics = str(handle.get("stream_id") or "").rpartition("/")[0]
             for trust in Trust:
-                bucket = handle.get("bucket_id")
-                if bucket and kind is not StoreKind.TELEMETRY:
+                bucket = str(handle.get("bucket_id") or "")
+                if bucket.startswith(_BUCKET) and kind is not StoreKind.TELEMETRY:
                     place = f"{bucket}/objects/{trust}/"
                     found.append(Part(kind, scope, trust, place))
                 if repository := extra.get(f"repository_id/{trust}"):
