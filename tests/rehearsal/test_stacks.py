@@ -178,8 +178,8 @@ def test_a_cell_alone_says_that_central_comes_first(
     project: Path, tmp_path: Path
 ) -> None:
     (outcome,) = rehearse_stacks(project, ["aws"], tmp_path, emulate=False)
-    assert outcome.exit_code == 1
-    assert "make it first with: runfleet rehearse central" in outcome.error
+    assert outcome.exit_code == 3
+    assert "get it with: runfleet rehearse central" in outcome.error
 
 
 def test_a_circle_is_refused(project: Path, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_one_account_one_hour_and_a_boundary(made: Recording) -> None:
     assert made["s-association"].after >= {"s-policy"}
 
 
-def test_the_floor_holds_the_cluster_back_until_the_identity_is_there(
+def test_the_floor_says_what_must_exist_before_the_pods_start(
     record: Record, plan: CellPlan
 ) -> None:
     seen: dict[str, Any] = {}
@@ -123,11 +123,11 @@ def test_the_floor_holds_the_cluster_back_until_the_identity_is_there(
     def build(opts: pulumi.ResourceOptions, _: Any) -> Cluster:
         args = ClusterArgs.from_plan(plan, "vpc-0", ["subnet-0"], ["subnet-1"], "sg-0")
         cluster = Cluster("c", args, opts)
-        before = cluster.ready
-        seen["annotations"] = AwsFloor().secrets_reader(
+        identity = AwsFloor().secrets_reader(
             "s", plan, cluster, "external-secrets", "external-secrets", opts
         )
-        (seen["added"],) = [r for r in cluster.ready if r not in before]
+        seen["annotations"] = identity.annotations
+        (seen["added"],) = identity.ready
         return cluster
 
     made = record(build)
