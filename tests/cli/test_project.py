@@ -38,6 +38,14 @@ def test_access_without_records_names_the_command(cli: Cli, tmp_path: Path) -> N
     assert "get it with: runfleet rehearse central" in outcome.err
 
 
+def test_an_unusable_folder_for_records(cli: Cli, tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    outcome = cli("rehearse", "central", "--out", file)
+    assert outcome.code == 2
+    assert f"{file}: --out: records cannot be written there" in outcome.err
+
+
 def test_doctor_says_what_is_missing(
     cli: Cli, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -14,8 +14,11 @@ def access(
         typer.Argument(help="The fleet file; default: that of the stacks."),
     ] = None,
     records: Annotated[
-        Path, typer.Option("--records", help="Folder of rehearsal records.")
-    ] = Path("out"),
+        Path | None,
+        typer.Option(
+            "--records", help="Folder of the records; default: out/ of the project."
+        ),
+    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
     full: Annotated[
         bool, typer.Option("--full", help="Print every row, not one per role.")
@@ -24,12 +27,14 @@ def access(
     """Compare what identities may do with what their grants say; exit 1 if unequal."""
     from runfleet.catalogue.read import read_fleet
     from runfleet.cli.output import print_json, print_table
-    from runfleet.cli.project import find_fleet
+    from runfleet.cli.project import find_fleet, find_root
     from runfleet.review.access import access_matrix, by_role, read_records
 
     path = file or find_fleet()
     fleet = read_fleet(path).fleet
-    matrix = access_matrix(fleet, read_records(records, fleet), path)
+    matrix = access_matrix(
+        fleet, read_records(records or find_root() / "out", fleet), path
+    )
     if json:
         print_json(matrix.as_dict())
     else:

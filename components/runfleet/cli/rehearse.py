@@ -15,9 +15,12 @@ def rehearse(
         list[str] | None,
         typer.Argument(help="Stacks to rehearse; default: all.", metavar="[STACK]..."),
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", help="Folder that the records are written to.")
-    ] = Path("out"),
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", help="Folder for the records; default: out/ of the project."
+        ),
+    ] = None,
     emulate: Annotated[
         bool,
         typer.Option(help="Create AWS resources in an emulator, which refuses errors."),
@@ -41,6 +44,7 @@ def rehearse(
     from runfleet.spec.source import nearest
 
     root = find_root()
+    out = folder or root / "out"
     known = find_stacks(root)
     wanted = stacks or known
     unknown = [
@@ -53,6 +57,12 @@ def rehearse(
     ]  # fmt: skip
     if unknown:
         raise InputError(unknown)
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        message = f"records cannot be written there: {reason}"
+        raise InputError([Problem(str(out), 0, "--out", message)]) from None
     with Progress(wanted) as progress:
         fleet = find_fleet(root)
         results = rehearse_stacks(
